@@ -1,0 +1,27 @@
+"""Lossmith: which loss should I train my classifier with?
+
+Classification losses that each drop in for ``torch.nn.CrossEntropyLoss``, exact and fast.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from lossmith.losses import *  # noqa: F403
+
+# Names are looked up in these modules when they are first used, so that `lossmith --help` does not wait for torch.
+_HOMES = ("lossmith.losses",)
+
+
+def __getattr__(name: str) -> Any:
+    if not name.startswith("_"):
+        for home in map(import_module, _HOMES):
+            if name in home.__all__:
+                return getattr(home, name)
+    raise AttributeError(f"module 'lossmith' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(["__version__", *(name for home in map(import_module, _HOMES) for name in home.__all__)])

@@ -1,0 +1,41 @@
+"""The command ``lossmith``. It imports torch only in the commands that need it, so that help is there at once."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0, or 2 where the input is at fault."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except ValueError as error:
+        print(f"lossmith: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="lossmith", description="Which loss should I train my classifier with?")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    listing = commands.add_parser("list", help="list every loss: name, parameters, what it is")
+    listing.set_defaults(run=_list)
+    showing = commands.add_parser("show", help="show one loss: formula, parameters, when to use it, reference")
+    showing.add_argument("name", help="name of a loss, such as gce")
+    showing.set_defaults(run=_show)
+    return parser
+
+
+def _list(_: argparse.Namespace) -> None:
+    from lossmith.catalogue import listing
+
+    print(listing())
+
+
+def _show(options: argparse.Namespace) -> None:
+    from lossmith.catalogue import description
+
+    print(description(options.name))

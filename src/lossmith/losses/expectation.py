@@ -1,0 +1,108 @@
+"""The expectation loss, its double the mean absolute error, and the mix with cross-entropy."""
+
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from lossmith.losses.contract import Options
+from lossmith.losses.limits import Limits
+from lossmith.losses.target_probability import TargetProbabilityLoss
+
+__all__ = ["CrossEntropyExpectationLoss", "ExpectationLoss", "MAELoss"]
+
+
+class ExpectationLoss(TargetProbabilityLoss):
+    r"""Expectation loss, :math:`1 - p_y`: the probability of predicting another class than the target.
+
+    Bounded and symmetric, hence robust to label noise, but slow to learn with many classes: see ``logit-bias``. Half of
+    :class:`MAELoss`.
+
+    >>> import torch
+    >>> ExpectationLoss()(torch.zeros(4), torch.tensor(0))
+    tensor(0.7500)
+
+    Reference: Battash, Hazan and Wolf, "Mixing between the cross entropy and the expectation loss terms", equation 9.
+    """
+
+    name = "el"
+
+    def value_and_slope(self, log_p: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ``1 - p`` and ``-p``."""
+        return -torch.expm1(log_p), -torch.exp(log_p)
+
+
+class MAELoss(TargetProbabilityLoss):
+    r"""Mean absolute error :math:`\|onehot - p\|_1 = 2 (1 - p_y)`, for labels with much noise and few classes.
+
+    Bounded by 2 and symmetric: the losses of one example under all labels add up to a constant. With more than a few
+    classes a fresh network hardly learns from it: wrap it in :class:`~lossmith.LogitBias`. Twice :class:`ExpectationLoss`.
+
+    >>> import torch
+    >>> MAELoss()(torch.zeros(4), torch.tensor(0))
+    tensor(1.5000)
+
+    Reference: Staats, Thamm and Rosenow, "Noise-robust loss functions", table 1; Ghosh, Kumar and Sastry 2017.
+    """
+
+    name = "mae"
+
+    def value_and_slope(self, log_p: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ``2 (1 - p)`` and ``-2 p``."""
+        return -2 * torch.expm1(log_p), -2 * torch.exp(log_p)
+
+
+class CrossEntropyExpectationLoss(TargetProbabilityLoss):
+    r"""Cross-entropy mixed with the expectation loss, :math:`-\alpha \log p_y + \beta (1 - p_y)`.
+
+    Use it to turn from the hardest examples to those near the decision, most often towards the end of training. The focus
+    F in [0, 0.5] is the probability of the examples that pull most: :math:`\alpha = 1, \beta = 1 / (1 - 2F)`, and
+    :math:`\alpha = 0, \beta = 1` at F = 0.5. Give either ``focus`` or both of ``alpha`` and ``beta``, each >= 0.
+    It is cross-entropy when alpha = 1 and beta = 0, and the expectation loss when focus = 0.5.
+
+    >>> import torch
+    >>> CrossEntropyExpectationLoss(focus=0.25)(torch.zeros(2), torch.tensor(0))
+    tensor(1.6931)
+    >>> CrossEntropyExpectationLoss(alpha=1.0, beta=2.0)(torch.zeros(2), torch.tensor(0))
+    tensor(1.6931)
+
+    Reference: Battash, Hazan and Wolf, "Mixing between the cross entropy and the expectation loss terms", equations 12, 14.
+    """
+
+    name = "ce-el"
+    limits = {"focus": Limits(0.0, 0.5, optional=True), "alpha": Limits(0.0, optional=True), "beta": Limits(0.0, optional=True)}
+
+    def __init__(
+        self,
+        focus: float | None = None,
+        *,
+        alpha: float | None = None,
+        beta: float | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(**options)
+        if (alpha is None) != (beta is None) or (focus is not None and alpha is not None):
+            raise ValueError(
+                "CrossEntropyExpectationLoss: give either focus or both of alpha and beta,"
+                f" got focus={focus}, alpha={alpha}, beta={beta}."
+            )
+        self.focus = 0.0 if focus is None and alpha is None else focus
+        self.alpha = alpha
+        self.beta = beta
+
+    def mix(self) -> tuple[float, float]:
+        """Return alpha and beta as they are now.
+
+        >>> CrossEntropyExpectationLoss(focus=0.4).mix()
+        (1.0, 5.000000000000001)
+        """
+        if self.focus is None:
+            assert self.alpha is not None
+            assert self.beta is not None
+            return self.alpha, self.beta
+        return (0.0, 1.0) if self.focus == 0.5 else (1.0, 1 / (1 - 2 * self.focus))
+
+    def value_and_slope(self, log_p: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ``-alpha log p + beta (1 - p)`` and ``-alpha - beta p``."""
+        alpha, beta = self.mix()
+        return -alpha * log_p - beta * torch.expm1(log_p), -alpha - beta * torch.exp(log_p)

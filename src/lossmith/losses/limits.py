@@ -1,0 +1,56 @@
+"""The values that a loss's parameter may take, checked whenever it is set."""
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+
+__all__ = ["Limits"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """An interval of real numbers, closed unless said otherwise.
+
+    >>> Limits(0.0, 1.0).check("q", 0.7, owner="GCE")
+    0.7
+    >>> Limits(0.0).check("gamma", -1.0, owner="FocalLoss")
+    Traceback (most recent call last):
+    ValueError: FocalLoss: gamma must be >= 0, got -1.0.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    low_open: bool = False
+    high_open: bool = False
+    optional: bool = False
+
+    def check(self, name: str, value: object, *, owner: str) -> float | None:
+        """Return ``value`` as a float, or raise an error that names it."""
+        if value is None and self.optional:
+            return None
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise TypeError(f"{owner}: {name} must be a number {self}, got {_shown(value)}.")
+        number = float(value)
+        if not (math.isfinite(number) and self._contains(number)):
+            raise ValueError(f"{owner}: {name} must be {self}, got {number}.")
+        return number
+
+    def _contains(self, number: float) -> bool:
+        above = number > self.low if self.low_open else number >= self.low
+        below = number < self.high if self.high_open else number <= self.high
+        return above and below
+
+    def __str__(self) -> str:
+        if math.isfinite(self.low) and math.isfinite(self.high):
+            brackets = "(" if self.low_open else "[", ")" if self.high_open else "]"
+            return f"in {brackets[0]}{self.low:g}, {self.high:g}{brackets[1]}"
+        if math.isfinite(self.low):
+            return f"{'>' if self.low_open else '>='} {self.low:g}"
+        if math.isfinite(self.high):
+            return f"{'<' if self.high_open else '<='} {self.high:g}"
+        return "finite"
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text}" if len(text) <= 40 else type(value).__name__

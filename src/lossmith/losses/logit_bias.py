@@ -1,0 +1,72 @@
+"""The logit bias, which lets bounded losses learn with many classes."""
+
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from lossmith.losses.composite import CompositeLoss
+from lossmith.losses.contract import ClassificationLoss, Options
+from lossmith.losses.expectation import MAELoss
+from lossmith.losses.limits import Limits
+
+__all__ = ["LogitBias"]
+
+
+class LogitBias(CompositeLoss):
+    r"""Any loss, with :math:`\epsilon` added to the logit of the target: in training mode only, never when predicting.
+
+    A bounded loss has no gradient where the target is improbable, and with many classes every target is, at first. The
+    bias moves a fresh network to where the loss learns: epsilon of about 0.5, 3.0 and 5.2 for 10, 100 and 1000 classes.
+    Without a loss it wraps the mean absolute error. A probability target adds epsilon times the probability to each logit.
+    The wrapped loss itself when epsilon = 0, or after ``.eval()``.
+
+    >>> import torch
+    >>> loss = LogitBias(MAELoss(), epsilon=1.0)
+    >>> loss(torch.zeros(2), torch.tensor(0))
+    tensor(0.5379)
+    >>> loss.eval()(torch.zeros(2), torch.tensor(0))
+    tensor(1.)
+
+    Reference: Staats, Thamm and Rosenow, "Noise-robust loss functions", section 3.2 (there marked with an asterisk).
+    """
+
+    name = "logit-bias"
+    limits = {"epsilon": Limits()}
+    presets = {10: {"epsilon": 0.5}, 100: {"epsilon": 3.0}, 1000: {"epsilon": 5.2}}
+    epsilon: float
+
+    def __init__(self, loss: ClassificationLoss | None = None, epsilon: float = 0.5, **options: Unpack[Options]) -> None:
+        if loss is not None and options:
+            raise TypeError(f"LogitBias: {', '.join(options)} must be given to the loss that it wraps.")
+        super().__init__(MAELoss(**options) if loss is None else loss)
+        self.epsilon = epsilon
+
+    @property
+    def loss(self) -> ClassificationLoss:
+        """The wrapped loss."""
+        return self.parts[0]
+
+    def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Return the wrapped loss of the biased logits."""
+        return self.loss.example_losses(self._biased(logits, target), target)
+
+    def weighted_soft_losses(self, logits: Tensor, probabilities: Tensor, weight: Tensor | None) -> Tensor:
+        """Return the wrapped loss of the biased logits."""
+        return self.loss.weighted_soft_losses(self._biased(logits, probabilities), probabilities, weight)
+
+    def predict_proba(self, logits: Tensor) -> Tensor:
+        """Return the probabilities of the wrapped loss, without bias."""
+        return self.loss.predict_proba(logits)
+
+    def changed_options(self) -> dict[str, object]:
+        """Return nothing: the wrapped loss prints the options."""
+        return {}
+
+    def _biased(self, logits: Tensor, target: Tensor) -> Tensor:
+        if not self.training or self.epsilon == 0:
+            return logits
+        if target.is_floating_point():
+            return torch.add(logits, target, alpha=self.epsilon)
+        index = target.unsqueeze(1)
+        return logits.scatter_add(1, index, torch.full_like(index, self.epsilon, dtype=logits.dtype))

@@ -1,0 +1,44 @@
+"""Symmetric cross-entropy."""
+
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from lossmith.losses.contract import Options
+from lossmith.losses.limits import Limits
+from lossmith.losses.target_probability import TargetProbabilityLoss
+
+__all__ = ["SymmetricCrossEntropyLoss"]
+
+
+class SymmetricCrossEntropyLoss(TargetProbabilityLoss):
+    r"""Symmetric cross-entropy: :math:`\alpha` cross-entropy + :math:`\beta` reverse cross-entropy.
+
+    The reverse cross-entropy :math:`-\sum_c p_c \log t_c`, with ``log_zero`` < 0 in the place of :math:`\log 0`, is
+    :math:`-A (1 - p_y)` for :math:`A` = ``log_zero``. Fits fast through the first part and resists noise through the
+    second; alpha, beta >= 0. Cross-entropy when alpha = 1 and beta = 0.
+
+    >>> import torch
+    >>> SymmetricCrossEntropyLoss(alpha=0.0)(torch.zeros(4), torch.tensor(0))
+    tensor(3.)
+
+    Reference: Wang et al. 2019; symCE of Staats, Thamm and Rosenow, "Noise-robust loss functions", appendix table 3.
+    """
+
+    name = "sce"
+    limits = {"alpha": Limits(0.0), "beta": Limits(0.0), "log_zero": Limits(high=0.0, high_open=True)}
+    alpha: float
+    beta: float
+    log_zero: float
+
+    def __init__(self, alpha: float = 0.1, beta: float = 1.0, log_zero: float = -4.0, **options: Unpack[Options]) -> None:
+        super().__init__(**options)
+        self.alpha = alpha
+        self.beta = beta
+        self.log_zero = log_zero
+
+    def value_and_slope(self, log_p: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ``-alpha log p - beta A (1 - p)`` and ``-alpha + beta A p``."""
+        reverse = self.beta * self.log_zero
+        return -self.alpha * log_p + reverse * torch.expm1(log_p), -self.alpha + reverse * torch.exp(log_p)

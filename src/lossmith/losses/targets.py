@@ -1,0 +1,79 @@
+"""What a loss may be called with, and one clear line where it is not that."""
+
+from typing import NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+__all__ = ["ClassIndices", "check_shapes"]
+
+
+def check_shapes(owner: str, logits: Tensor, target: Tensor, sample_weight: Tensor | None, weight: Tensor | None) -> None:
+    """Raise an error that names the argument, what was expected and what came."""
+    if not logits.is_floating_point():
+        raise TypeError(f"{owner}: logits must be floating point, got {logits.dtype}.")
+    if logits.dim() == 0 or logits.shape[min(1, logits.dim() - 1)] == 0:
+        raise ValueError(f"{owner}: logits must be (C), (N, C) or (N, C, d1, ...) with C >= 1, got shape {tuple(logits.shape)}.")
+    if target.dtype in (torch.bool, torch.complex64, torch.complex128):
+        raise TypeError(f"{owner}: target must be integer class indices or class probabilities, got {target.dtype}.")
+    indices_shape = logits.shape[:1] + logits.shape[2:] if logits.dim() > 1 else torch.Size()
+    expected = logits.shape if target.is_floating_point() else indices_shape
+    if target.shape != expected:
+        kind = "probabilities" if target.is_floating_point() else "class indices"
+        raise ValueError(
+            f"{owner}: target of {kind} must have shape {tuple(expected)} for logits of shape {tuple(logits.shape)},"
+            f" got {tuple(target.shape)}."
+        )
+    if sample_weight is not None and not _one_per_example(sample_weight, indices_shape):
+        raise ValueError(f"{owner}: sample_weight must have shape {tuple(indices_shape)}, got {tuple(sample_weight.shape)}.")
+    num_classes = logits.shape[min(1, logits.dim() - 1)]
+    if weight is not None and weight.numel() != num_classes:
+        raise ValueError(f"{owner}: weight must hold {num_classes} numbers, one per class of logits, got {weight.numel()}.")
+
+
+def _one_per_example(sample_weight: Tensor, indices_shape: torch.Size) -> bool:
+    return sample_weight.shape == indices_shape
+
+
+class ClassIndices(NamedTuple):
+    """Class indices that may be used as they are, and which of them count."""
+
+    target: Tensor
+    """Valid indices; 0 where the example is ignored."""
+    valid: Tensor | None
+    """False where the example is ignored; None when none is."""
+
+    @classmethod
+    def read(cls, owner: str, target: Tensor, num_classes: int, ignore_index: int) -> Self:
+        """Check the range of class indices and set ignored ones aside."""
+        target = target.long()
+        bounds = _bounds(target)
+        if bounds is not None:
+            low, high = bounds
+            if low < 0 or high >= num_classes:
+                _check_range(owner, target, num_classes, ignore_index)
+            if not low <= ignore_index <= high:
+                return cls(target, None)
+        valid = target != ignore_index
+        return cls(torch.where(valid, target, 0), valid)
+
+
+def _bounds(target: Tensor) -> tuple[int, int] | None:
+    """Return the smallest and the largest index, or None where looking at values is impossible or would stall a device."""
+    if target.device.type != "cpu" or torch.compiler.is_compiling() or target.numel() == 0:
+        return None
+    try:
+        low, high = torch.aminmax(target)
+        return int(low), int(high)
+    except RuntimeError:  # inside torch.vmap values cannot be read
+        return None
+
+
+def _check_range(owner: str, target: Tensor, num_classes: int, ignore_index: int) -> None:
+    outside = ((target < 0) | (target >= num_classes)) & (target != ignore_index)
+    if outside.any():
+        position = tuple(outside.nonzero()[0].tolist())
+        raise IndexError(
+            f"{owner}: target must lie in [0, {num_classes - 1}] or be ignore_index={ignore_index},"
+            f" got {int(target[position])} at position {position}."
+        )

@@ -1,0 +1,114 @@
+"""Losses whose gradient is known in closed form, as one differentiable operation.
+
+A :class:`Rule` says how to compute the losses of a batch of rows, and what to keep for their gradient. :func:`rowwise_loss`
+makes a PyTorch operation of it that works in eager mode, under ``torch.compile`` and ``torch.export``, with ``torch.func``
+in reverse and forward mode, and that can be differentiated again.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+__all__ = ["Rule", "in_blocks", "rowwise_loss"]
+
+Evaluation = tuple[Tensor, tuple[Tensor, ...]]
+
+# Rows are evaluated in blocks of about this many elements, so that the passes over a block find it in the cache.
+BLOCK_ELEMENTS = 1 << 17
+
+
+class Rule(Protocol):
+    """The losses of rows of logits ``(N, C, ...)``, classes along dimension 1, and their gradient.
+
+    Every method uses differentiable operations only, so that the gradient can be differentiated again.
+    """
+
+    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
+        """Return the losses ``(N, ...)`` and what :meth:`pullback` needs, each with one row per row of logits."""
+        ...
+
+    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
+        """Return the gradient of ``sum(grad * losses)`` with respect to the logits."""
+        ...
+
+    def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
+        """Return the gradient of ``sum(grad * losses)`` with respect to probability targets."""
+        ...
+
+
+def rowwise_loss(rule: Rule, logits: Tensor, target: Tensor) -> Tensor:
+    """Return the loss of each row, differentiable in the logits and in probability targets."""
+    function = _RowwiseLoss if torch.compiler.is_compiling() else _RowwiseLossWithTangents
+    losses: Tensor = function.apply(logits, target, rule)[0]  # type: ignore[no-untyped-call]
+    return losses
+
+
+class _RowwiseLoss(torch.autograd.Function):
+    """``forward`` returns what the gradient needs beside the losses, because only outputs may be saved with setup_context."""
+
+    @staticmethod
+    def forward(logits: Tensor, target: Tensor, rule: Rule) -> tuple[Tensor, ...]:
+        losses, saved = rule.evaluate(logits, target)
+        return (losses, *saved)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Rule], output: tuple[Tensor, ...]) -> None:
+        logits, target, ctx.rule = inputs
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(logits, target, *output[1:])
+        ctx.save_for_forward(logits, target, *output[1:])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor | None, *_: None) -> tuple[Tensor | None, Tensor | None, None]:
+        if grad is None:
+            return None, None, None
+        logits, target, *saved = ctx.saved_tensors
+        if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+            # The gradient will be differentiated: let autograd see how it depends on the logits.
+            _, saved = ctx.rule.evaluate(logits, target)
+        grad_logits = ctx.rule.pullback(grad, target, tuple(saved)) if ctx.needs_input_grad[0] else None
+        grad_target = ctx.rule.target_pullback(grad, logits, target) if ctx.needs_input_grad[1] else None
+        return grad_logits, grad_target, None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], logits: Tensor, target: Tensor, rule: Rule
+    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        """Rows do not see one another, so that the mapped dimension is just more rows."""
+        size = info.batch_size
+        folded = [
+            (tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)).flatten(0, 1)
+            for tensor, dim in zip((logits, target), in_dims, strict=False)
+        ]
+        outputs = _RowwiseLossWithTangents.apply(*folded, rule)  # type: ignore[no-untyped-call]
+        unfolded = tuple(output.unflatten(0, (size, -1)) for output in outputs)
+        return unfolded, (0,) * len(unfolded)
+
+
+class _RowwiseLossWithTangents(_RowwiseLoss):
+    """The same with forward mode, which torch.compile does not take."""
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor | None, target_tangent: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
+        logits, target, *saved = ctx.saved_tensors
+        one = torch.ones_like(logits.select(1, 0))
+        slope = torch.zeros_like(one)
+        if tangent is not None:
+            slope = slope + (ctx.rule.pullback(one, target, tuple(saved)) * tangent).sum(1)
+        if target_tangent is not None:
+            slope = slope + (ctx.rule.target_pullback(one, logits, target) * target_tangent).sum(1)
+        return (slope, *(None for _ in saved))
+
+
+def in_blocks(evaluate: Callable[[Tensor, Tensor], Evaluation], logits: Tensor, target: Tensor) -> Evaluation:
+    """Apply ``evaluate`` to blocks of rows: worth it for a rule that passes over its rows many times."""
+    rows = max(1, BLOCK_ELEMENTS // max(1, logits[:1].numel()))
+    if logits.shape[0] <= rows or logits.device.type != "cpu" or torch.compiler.is_compiling() or torch.is_grad_enabled():
+        return evaluate(logits, target)
+    blocks = [evaluate(*block) for block in zip(torch.split(logits, rows), torch.split(target, rows), strict=True)]
+    losses = torch.cat([losses for losses, _ in blocks])
+    saved = tuple(torch.cat(parts) for parts in zip(*(saved for _, saved in blocks), strict=True))
+    return losses, saved
