@@ -3,6 +3,9 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+
+from lossmith.plots import FIGURES, draw
 
 __all__ = ["main"]
 
@@ -26,6 +29,10 @@ def _parser() -> argparse.ArgumentParser:
     showing = commands.add_parser("show", help="show one loss: formula, parameters, when to use it, reference")
     showing.add_argument("name", help="name of a loss, such as gce")
     showing.set_defaults(run=_show)
+    figure = commands.add_parser("figure", help="draw a figure of the papers", formatter_class=argparse.RawTextHelpFormatter)
+    figure.add_argument("name", choices=FIGURES, help="\n".join(f"{name}: {figure.summary}" for name, figure in FIGURES.items()))
+    figure.add_argument("--output", type=Path, default=Path("figures"), metavar="FOLDER", help="where to (default: figures)")
+    figure.set_defaults(run=_figure)
     return parser
 
 
@@ -39,3 +46,8 @@ def _show(options: argparse.Namespace) -> None:
     from lossmith.catalogue import description
 
     print(description(options.name))
+
+
+def _figure(options: argparse.Namespace) -> None:
+    for file in draw(options.name, options.output):
+        print(file)

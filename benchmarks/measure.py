@@ -1,0 +1,63 @@
+"""How speed and memory are measured: several candidates interleaved in one run, the best time of each."""
+
+import gc
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
+
+Step = Callable[[], object]
+
+
+def training_step(loss: Callable[[Tensor, Tensor], Tensor], logits: Tensor, target: Tensor) -> Step:
+    """Return one forward and backward pass; ``logits`` must require a gradient."""
+
+    def step() -> None:
+        logits.grad = None
+        loss(logits, target).backward()
+
+    return step
+
+
+def best_times(steps: Mapping[str, Step], *, seconds: float = 1.0, least: int = 5) -> dict[str, float]:
+    """Return the shortest time of each step; they take turns, so that a slow moment of the machine hits all alike."""
+    for step in steps.values():
+        step()
+    best = dict.fromkeys(steps, float("inf"))
+    start, rounds = time.perf_counter(), 0
+    while rounds < least or time.perf_counter() - start < seconds * len(steps):
+        for name, step in steps.items():
+            before = time.perf_counter()
+            step()
+            best[name] = min(best[name], time.perf_counter() - before)
+        rounds += 1
+    return best
+
+
+def peak_memory(step: Step) -> int:
+    """Return the most bytes that the step held at one time beyond what was there before."""
+    step()
+    gc.collect()
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        step()
+    held = peak = 0
+    changes = sorted((event for event in profiler.events() if event.name == "[memory]"), key=lambda event: event.time_range.start)
+    for event in changes:
+        held += event.cpu_memory_usage
+        peak = max(peak, held)
+    return peak
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table that reads well as text, too."""
+    table = [list(header), *map(list, rows)]
+    widths = [max(len(row[column]) for row in table) for column in range(len(header))]
+    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in table]
+    return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
+
+
+def machine() -> str:
+    """Return what the figures below were measured on."""
+    return f"torch {torch.__version__}, {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}"
