@@ -94,16 +94,17 @@ class ClassificationLoss(nn.Module):
         """
         owner = type(self).__name__
         check_shapes(owner, logits, target, sample_weight, self.weight)
-        output_dtype = _output_dtype(logits, target)
-        dtype = torch.promote_types(logits.dtype, torch.float32)
         batched = logits.dim() > 1
         rows, labels = (logits, target) if batched else (logits.unsqueeze(0), target.unsqueeze(0))
-        losses, share = (self._soft if labels.is_floating_point() else self._hard)(rows.to(dtype), labels)
+        rows = rows if rows.dtype in (torch.float32, torch.float64) else rows.float()
+        losses, share = (self._soft if labels.is_floating_point() else self._hard)(rows, labels)
         if sample_weight is not None:
-            factor = sample_weight.to(dtype)
+            factor = sample_weight.to(losses.dtype)
             losses, share = losses * factor, factor.expand_as(losses) if share is None else share * factor
         reduced = _reduce(losses, share, self.reduction)
-        return (reduced if batched or self.reduction != "none" else reduced.squeeze(0)).to(output_dtype)
+        output_dtype = _output_dtype(logits, target)
+        reduced = reduced if reduced.dtype == output_dtype else reduced.to(output_dtype)
+        return reduced if batched or self.reduction != "none" else reduced.squeeze(0)
 
     def _soft(self, logits: Tensor, probabilities: Tensor) -> tuple[Tensor, None]:
         if self.ignore_index >= 0:

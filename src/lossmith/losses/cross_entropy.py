@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from lossmith.losses.target_probability import TargetProbabilityLoss
+from lossmith.numerics.softmax import Probability
 
 __all__ = ["CrossEntropyLoss"]
 
@@ -25,6 +26,6 @@ class CrossEntropyLoss(TargetProbabilityLoss):
 
     name = "ce"
 
-    def value_and_slope(self, log_p: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``-log p`` and -1."""
-        return -log_p, torch.full_like(log_p, -1.0)
+    def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
+        """Return ``-log p`` and 1."""
+        return -target.log, torch.ones_like(target.p)

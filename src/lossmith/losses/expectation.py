@@ -2,12 +2,12 @@
 
 from typing import Unpack
 
-import torch
 from torch import Tensor
 
 from lossmith.losses.contract import Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import TargetProbabilityLoss
+from lossmith.numerics.softmax import Probability
 
 __all__ = ["CrossEntropyExpectationLoss", "ExpectationLoss", "MAELoss"]
 
@@ -27,9 +27,9 @@ class ExpectationLoss(TargetProbabilityLoss):
 
     name = "el"
 
-    def value_and_slope(self, log_p: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``1 - p`` and ``-p``."""
-        return -torch.expm1(log_p), -torch.exp(log_p)
+    def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
+        """Return ``1 - p`` and ``p``."""
+        return target.rest, target.p
 
 
 class MAELoss(TargetProbabilityLoss):
@@ -47,9 +47,9 @@ class MAELoss(TargetProbabilityLoss):
 
     name = "mae"
 
-    def value_and_slope(self, log_p: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``2 (1 - p)`` and ``-2 p``."""
-        return -2 * torch.expm1(log_p), -2 * torch.exp(log_p)
+    def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
+        """Return ``2 (1 - p)`` and ``2 p``."""
+        return 2 * target.rest, 2 * target.p
 
 
 class CrossEntropyExpectationLoss(TargetProbabilityLoss):
@@ -102,7 +102,7 @@ class CrossEntropyExpectationLoss(TargetProbabilityLoss):
             return self.alpha, self.beta
         return (0.0, 1.0) if self.focus == 0.5 else (1.0, 1 / (1 - 2 * self.focus))
 
-    def value_and_slope(self, log_p: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``-alpha log p + beta (1 - p)`` and ``-alpha - beta p``."""
+    def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
+        """Return ``-alpha log p + beta (1 - p)`` and ``alpha + beta p``."""
         alpha, beta = self.mix()
-        return -alpha * log_p - beta * torch.expm1(log_p), -alpha - beta * torch.exp(log_p)
+        return beta * target.rest - alpha * target.log, alpha + beta * target.p

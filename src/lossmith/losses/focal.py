@@ -8,6 +8,7 @@ from torch import Tensor
 from lossmith.losses.contract import Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import TargetProbabilityLoss
+from lossmith.numerics.softmax import Probability
 
 __all__ = ["FocalLoss"]
 
@@ -35,9 +36,9 @@ class FocalLoss(TargetProbabilityLoss):
         self.gamma = gamma
         self.alpha = alpha
 
-    def value_and_slope(self, log_p: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the value and ``(1 - p)**gamma (gamma p log p / (1 - p) - 1)``, whose quotient tends to -1 at p = 1."""
-        rest = -torch.expm1(log_p)
-        modulation = rest**self.gamma if self.alpha is None else self.alpha * rest**self.gamma
-        quotient = torch.where(rest > 0, log_p / torch.where(rest > 0, rest, 1.0), -1.0)
-        return -modulation * log_p, modulation * (self.gamma * torch.exp(log_p) * quotient - 1)
+    def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
+        """Return the value and ``(1 - p)**gamma (1 - gamma p log p / (1 - p))``, whose quotient tends to -1 at p = 1."""
+        modulation = target.rest**self.gamma if self.alpha is None else self.alpha * target.rest**self.gamma
+        has_rest = target.rest > 0
+        quotient = torch.where(has_rest, target.log / torch.where(has_rest, target.rest, 1.0), -1.0)
+        return -modulation * target.log, modulation * (1 - self.gamma * target.p * quotient)

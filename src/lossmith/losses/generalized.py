@@ -10,6 +10,7 @@ from lossmith.losses.contract import Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import TargetProbabilityLoss
 from lossmith.numerics.box_cox import box_cox
+from lossmith.numerics.softmax import Probability
 
 __all__ = ["AsymmetricGeneralizedCrossEntropyLoss", "GeneralizedCrossEntropyLoss", "TruncatedGeneralizedCrossEntropyLoss"]
 
@@ -36,9 +37,9 @@ class GeneralizedCrossEntropyLoss(TargetProbabilityLoss):
         super().__init__(**options)
         self.q = q
 
-    def value_and_slope(self, log_p: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``(1 - p**q) / q`` and ``-p**q``."""
-        return -box_cox(log_p, self.q), -torch.exp(self.q * log_p)
+    def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
+        """Return ``(1 - p**q) / q`` and ``p**q``."""
+        return -box_cox(target.log, self.q), torch.exp(self.q * target.log)
 
 
 class TruncatedGeneralizedCrossEntropyLoss(GeneralizedCrossEntropyLoss):
@@ -64,11 +65,11 @@ class TruncatedGeneralizedCrossEntropyLoss(GeneralizedCrossEntropyLoss):
         super().__init__(q, **options)
         self.k = k
 
-    def value_and_slope(self, log_p: Tensor) -> tuple[Tensor, Tensor]:
+    def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return those of generalised cross-entropy for ``max(p, k)``."""
         threshold = math.log(self.k) if self.k > 0 else -math.inf
-        value, slope = super().value_and_slope(log_p.clamp(min=threshold))
-        return value, torch.where(log_p > threshold, slope, 0.0)
+        value, pull = super().value_and_pull(Probability(target.p, target.rest, target.log.clamp(min=threshold)))
+        return value, torch.where(target.log > threshold, pull, 0.0)
 
 
 class AsymmetricGeneralizedCrossEntropyLoss(TargetProbabilityLoss):
@@ -96,11 +97,11 @@ class AsymmetricGeneralizedCrossEntropyLoss(TargetProbabilityLoss):
         self.b = b
         self.q = q
 
-    def value_and_slope(self, log_p: Tensor) -> tuple[Tensor, Tensor]:
+    def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return the value by way of ``(b + p) / (b + 1)``, whose logarithm is exact on both ends."""
         log_b = math.log(self.b) if self.b > 0 else -math.inf
-        log_shifted = torch.logaddexp(log_p, torch.full_like(log_p, log_b))
-        change = torch.expm1(log_p) / (1 + self.b)
+        log_shifted = torch.logaddexp(target.log, torch.full_like(target.log, log_b))
+        change = -target.rest / (1 + self.b)
         log_ratio = torch.where(change > -0.5, torch.log1p(change), log_shifted - math.log1p(self.b))
         value = -((1 + self.b) ** self.q) * box_cox(log_ratio, self.q)
-        return value, -torch.exp(log_p + (self.q - 1) * log_shifted)
+        return value, torch.exp(target.log + (self.q - 1) * log_shifted)

@@ -47,14 +47,14 @@ class _MaximumProbability:
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         index = target.unsqueeze(1)
         softmax = target_softmax(logits, index)
-        rival = softmax.other_probs.argmax(1, keepdim=True)
-        rival_prob = softmax.other_probs.gather(1, rival)
+        rival = softmax.direction.argmax(1, keepdim=True)
+        rival_prob = softmax.direction.gather(1, rival).clamp(min=0.0)
         behind = (logits.gather(1, index) - logits.gather(1, rival)).clamp(max=0.0)
         lead = -rival_prob * torch.expm1(behind)
-        cost = torch.where(behind < 0, -softmax.log_prob, 0.0)
-        gradient = softmax.other_probs * (lead - lead * cost)
+        cost = torch.where(behind < 0, -softmax.target.log, 0.0)
+        gradient = softmax.direction * (lead - lead * cost)
         gradient = overwrite(gradient, rival, rival_prob * (lead + cost * (1 - lead)))
-        target_entry = -(lead * softmax.rest + cost * torch.exp(softmax.log_prob) * (1 + lead))
+        target_entry = -(lead * softmax.target.rest + cost * softmax.target.p * (1 + lead))
         return (lead * cost).squeeze(1), (overwrite(gradient, index, target_entry),)
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:

@@ -2,12 +2,12 @@
 
 from typing import Unpack
 
-import torch
 from torch import Tensor
 
 from lossmith.losses.contract import Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import TargetProbabilityLoss
+from lossmith.numerics.softmax import Probability
 
 __all__ = ["SymmetricCrossEntropyLoss"]
 
@@ -38,7 +38,7 @@ class SymmetricCrossEntropyLoss(TargetProbabilityLoss):
         self.beta = beta
         self.log_zero = log_zero
 
-    def value_and_slope(self, log_p: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``-alpha log p - beta A (1 - p)`` and ``-alpha + beta A p``."""
+    def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
+        """Return ``-alpha log p - beta A (1 - p)`` and ``alpha - beta A p``."""
         reverse = self.beta * self.log_zero
-        return -self.alpha * log_p + reverse * torch.expm1(log_p), -self.alpha + reverse * torch.exp(log_p)
+        return -self.alpha * target.log - reverse * target.rest, self.alpha - reverse * target.p

@@ -9,6 +9,7 @@ from lossmith.losses.contract import Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import TargetProbabilityLoss
 from lossmith.numerics.box_cox import box_cox
+from lossmith.numerics.softmax import Probability
 
 __all__ = ["TamedCrossEntropyLoss"]
 
@@ -35,7 +36,7 @@ class TamedCrossEntropyLoss(TargetProbabilityLoss):
         super().__init__(**options)
         self.alpha = alpha
 
-    def value_and_slope(self, log_p: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the value and ``-(1 - log p)**-alpha``."""
-        log_tamed = torch.log1p(-log_p)
-        return box_cox(log_tamed, 1 - self.alpha), -torch.exp(-self.alpha * log_tamed)
+    def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
+        """Return the value and ``(1 - log p)**-alpha``."""
+        log_tamed = torch.log1p(-target.log)
+        return box_cox(log_tamed, 1 - self.alpha), torch.exp(-self.alpha * log_tamed)

@@ -1,8 +1,8 @@
 """One kernel for every loss that looks only at the target's probability, and for quotients and sums of such losses.
 
-Such a loss is ``f(log p_y)``; its gradient with respect to the logits is ``f'(log p_y) (onehot - p)``. A normalised loss
-divides by the sum of ``f(log p_c)`` over all classes. A published combination is a weighted sum of both kinds, and costs
-one softmax: the kernel works on a tuple of terms.
+Such a loss is ``f(p_y)``; with the pull ``s = -df / dlog p_y``, its gradient with respect to the logits is
+``s (p - onehot)``. A normalised loss divides by the sum of ``f(p_c)`` over all classes. A published combination is a weighted
+sum of both kinds, and costs one softmax: the kernel works on a tuple of terms.
 """
 
 from abc import abstractmethod
@@ -13,13 +13,13 @@ from torch import Tensor
 
 from lossmith.losses.contract import ClassificationLoss
 from lossmith.numerics.rowwise import Evaluation, Rule, in_blocks, rowwise_loss
-from lossmith.numerics.softmax import ClassSoftmax, class_softmax, overwrite, target_softmax
+from lossmith.numerics.softmax import ClassProbabilities, Probability, overwrite, target_softmax
 
 __all__ = ["TargetProbabilityLoss", "Term", "TermLoss", "term_losses"]
 
 
 class Term(NamedTuple):
-    """``factor * f(log p_y)``, divided by the sum of ``f`` over the classes if ``normalized``."""
+    """``factor * f(p_y)``, divided by the sum of ``f`` over the classes if ``normalized``."""
 
     factor: float
     curve: "TargetProbabilityLoss"
@@ -41,11 +41,11 @@ class TermLoss(ClassificationLoss):
 
 
 class TargetProbabilityLoss(TermLoss):
-    """Base of the losses ``f(log p_y)``: a subclass gives ``f`` and its slope."""
+    """Base of the losses ``f(p_y)``: a subclass gives ``f`` and its pull."""
 
     @abstractmethod
-    def value_and_slope(self, log_p: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``f(log p)`` and its derivative with respect to ``log p``, each to full relative accuracy."""
+    def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
+        """Return ``f`` and the pull ``-df / dlog p``, each to full relative accuracy."""
 
     def terms(self) -> tuple[Term, ...]:
         """Return the loss itself, once."""
@@ -65,29 +65,28 @@ def term_losses(terms: tuple[Term, ...], logits: Tensor, target: Tensor) -> Tens
 
 
 class _Target:
-    """Terms without normalisation, for class indices: the gradient is a multiple of ``onehot - p``."""
+    """Terms without normalisation, for class indices."""
 
     def __init__(self, terms: tuple[Term, ...]) -> None:
         self.terms = terms
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         softmax = target_softmax(logits, target.unsqueeze(1))
-        value, slope = _sum_of_curves(self.terms, softmax.log_prob)
-        return value.squeeze(1), (slope, softmax.rest, softmax.other_probs)
+        value, pull = _sum_of_terms(self.terms, softmax.target)
+        return value.squeeze(1), (pull, softmax.direction)
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        slope, rest, other_probs = saved
-        pull = grad.unsqueeze(1) * slope
-        return overwrite(other_probs * -pull, target.unsqueeze(1), pull * rest)
+        pull, direction = saved
+        return direction * (pull * grad.unsqueeze(1))
 
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
         raise NotImplementedError("class indices have no gradient")
 
 
 class _EveryClass:
-    """Any terms, for a factor per class ``a_c``: the loss is ``sum_c a_c f(log p_c)``.
+    """Any terms, for a factor per class ``a_c``: the loss is ``sum_c a_c f(p_c)``.
 
-    With ``h_c`` the derivative of the loss with respect to ``log p_c``, the gradient is ``h_j - p_j sum_c h_c``.
+    With ``s_c`` minus the derivative of the loss with respect to ``log p_c``, the gradient is ``p_j sum_c s_c - s_j``.
     """
 
     def __init__(self, terms: tuple[Term, ...]) -> None:
@@ -97,63 +96,81 @@ class _EveryClass:
         return in_blocks(self._evaluate_rows, logits, target)
 
     def _evaluate_rows(self, logits: Tensor, factors: Tensor) -> Evaluation:
-        softmax = class_softmax(logits)
-        losses: Tensor | float = 0.0
-        slopes: Tensor | float = 0.0
+        classes = ClassProbabilities(logits)
+        losses, pulls = [], []
         for factor, curve, normalized in self.terms:
-            value, slope = curve.value_and_slope(softmax.log_probs)
-            total = (factors * value).sum(1, keepdim=True)
+            value, pull = curve.value_and_pull(classes)
+            loss, weights = (factors * value).sum(1, keepdim=True), factors
             if normalized:
-                scale, share = _quotient(total, value.sum(1, keepdim=True), factor)
-                losses, slopes = losses + total * scale, slopes + slope * (factors * scale - share)
-            else:
-                losses, slopes = losses + factor * total, slopes + factor * factors * slope
-        assert isinstance(losses, Tensor)
-        assert isinstance(slopes, Tensor)
-        return losses.squeeze(1), (_logit_gradient(softmax, slopes),)
+                inverse = 1 / _nonzero(value.sum(1, keepdim=True))
+                loss = loss * inverse
+                weights = (factors - loss) * inverse
+            losses.append(factor * loss)
+            pulls.append(factor * weights * pull)
+        return _total(losses).squeeze(1), (_logit_gradient(classes, _total(pulls)),)
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        return grad.unsqueeze(1) * saved[0]
+        return saved[0] * grad.unsqueeze(1)
 
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
-        log_probs = class_softmax(logits).log_probs
-        gradient = torch.zeros_like(log_probs)
+        classes = ClassProbabilities(logits)
+        gradient = torch.zeros_like(logits)
         for factor, curve, normalized in self.terms:
-            value, _ = curve.value_and_slope(log_probs)
-            scale = _quotient(value, value.sum(1, keepdim=True), factor)[0] if normalized else factor
-            gradient = gradient + scale * value
-        return grad.unsqueeze(1) * gradient
+            value, _ = curve.value_and_pull(classes)
+            gradient = gradient + value * (factor / _nonzero(value.sum(1, keepdim=True)) if normalized else factor)
+        return gradient * grad.unsqueeze(1)
 
 
 class _NormalizedTarget(_EveryClass):
-    """Terms of which some are normalised, for class indices."""
+    """Terms of which some are normalised, for class indices: only the normalised ones look at all classes."""
 
     def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
-        factors = torch.zeros_like(logits).scatter_(1, target.unsqueeze(1), 1.0)
-        return super()._evaluate_rows(logits, factors)
+        index = target.unsqueeze(1)
+        classes = ClassProbabilities(logits)
+        losses, target_pulls, pulls = [], [], []
+        for factor, curve, normalized in self.terms:
+            if not normalized:
+                value, pull = curve.value_and_pull(classes.of(index))
+                losses.append(factor * value)
+                target_pulls.append(factor * pull)
+                continue
+            values, class_pulls = curve.value_and_pull(classes)
+            inverse = 1 / _nonzero(values.sum(1, keepdim=True))
+            share = values.gather(1, index) * inverse
+            losses.append(factor * share)
+            target_pulls.append(factor * inverse * class_pulls.gather(1, index))
+            pulls.append(class_pulls * (-factor * inverse * share))
+        pull = _total(pulls)
+        pull = overwrite(pull, index, pull.gather(1, index) + _total(target_pulls))
+        return _total(losses).squeeze(1), (_logit_gradient(classes, pull),)
 
 
-def _sum_of_curves(terms: tuple[Term, ...], log_p: Tensor) -> tuple[Tensor, Tensor]:
+def _sum_of_terms(terms: tuple[Term, ...], target: Probability) -> tuple[Tensor, Tensor]:
     (factor, curve, _), *others = terms
-    value, slope = curve.value_and_slope(log_p)
+    value, pull = curve.value_and_pull(target)
     if factor != 1:
-        value, slope = factor * value, factor * slope
+        value, pull = factor * value, factor * pull
     for factor, curve, _ in others:
-        next_value, next_slope = curve.value_and_slope(log_p)
-        value, slope = value + factor * next_value, slope + factor * next_slope
-    return value, slope
+        next_value, next_pull = curve.value_and_pull(target)
+        value, pull = value + factor * next_value, pull + factor * next_pull
+    return value, pull
 
 
-def _quotient(numerator: Tensor, denominator: Tensor, factor: float) -> tuple[Tensor, Tensor]:
-    """Return ``factor / denominator`` and ``factor * numerator / denominator**2``; a single class costs nothing."""
-    inverse = 1 / torch.where(denominator == 0, 1.0, denominator)
-    return factor * inverse, factor * inverse * (numerator * inverse)
+def _nonzero(denominator: Tensor) -> Tensor:
+    """A single class, whose losses are all 0, costs nothing instead of 0 / 0."""
+    return torch.where(denominator == 0, 1.0, denominator)
 
 
-def _logit_gradient(softmax: ClassSoftmax, slopes: Tensor) -> Tensor:
-    gradient = slopes - softmax.probs * slopes.sum(1, keepdim=True)
+def _total(parts: list[Tensor]) -> Tensor:
+    return sum(parts[1:], start=parts[0])
+
+
+def _logit_gradient(classes: ClassProbabilities, pull: Tensor) -> Tensor:
+    gradient = classes.p * pull.sum(1, keepdim=True) - pull
+    if classes.top is None:
+        return gradient
     # 1 - p of a class with most of the mass cancels. Its entry is what makes the sum of all entries 0.
-    others = gradient.scatter(1, softmax.top, 0.0).sum(1, keepdim=True)
-    has_most = softmax.probs.gather(1, softmax.top) > 0.5
-    top_entry = torch.where(has_most, -others, gradient.gather(1, softmax.top))
-    return overwrite(gradient, softmax.top, top_entry)
+    others = gradient.scatter(1, classes.top, 0.0).sum(1, keepdim=True)
+    has_most = classes.p.gather(1, classes.top) > 0.5
+    top_entry = torch.where(has_most, -others, gradient.gather(1, classes.top))
+    return overwrite(gradient, classes.top, top_entry)

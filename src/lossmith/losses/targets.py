@@ -12,9 +12,10 @@ def check_shapes(owner: str, logits: Tensor, target: Tensor, sample_weight: Tens
     """Raise an error that names the argument, what was expected and what came."""
     if not logits.is_floating_point():
         raise TypeError(f"{owner}: logits must be floating point, got {logits.dtype}.")
-    if logits.dim() == 0 or logits.shape[min(1, logits.dim() - 1)] == 0:
+    num_classes = logits.shape[min(1, logits.dim() - 1)] if logits.dim() else 0
+    if num_classes == 0:
         raise ValueError(f"{owner}: logits must be (C), (N, C) or (N, C, d1, ...) with C >= 1, got shape {tuple(logits.shape)}.")
-    if target.dtype in (torch.bool, torch.complex64, torch.complex128):
+    if target.dtype is torch.bool or target.is_complex():
         raise TypeError(f"{owner}: target must be integer class indices or class probabilities, got {target.dtype}.")
     indices_shape = logits.shape[:1] + logits.shape[2:] if logits.dim() > 1 else torch.Size()
     expected = logits.shape if target.is_floating_point() else indices_shape
@@ -24,15 +25,10 @@ def check_shapes(owner: str, logits: Tensor, target: Tensor, sample_weight: Tens
             f"{owner}: target of {kind} must have shape {tuple(expected)} for logits of shape {tuple(logits.shape)},"
             f" got {tuple(target.shape)}."
         )
-    if sample_weight is not None and not _one_per_example(sample_weight, indices_shape):
+    if sample_weight is not None and sample_weight.shape != indices_shape:
         raise ValueError(f"{owner}: sample_weight must have shape {tuple(indices_shape)}, got {tuple(sample_weight.shape)}.")
-    num_classes = logits.shape[min(1, logits.dim() - 1)]
     if weight is not None and weight.numel() != num_classes:
         raise ValueError(f"{owner}: weight must hold {num_classes} numbers, one per class of logits, got {weight.numel()}.")
-
-
-def _one_per_example(sample_weight: Tensor, indices_shape: torch.Size) -> bool:
-    return sample_weight.shape == indices_shape
 
 
 class ClassIndices(NamedTuple):

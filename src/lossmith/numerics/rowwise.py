@@ -6,7 +6,7 @@ in reverse and forward mode, and that can be differentiated again.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -40,13 +40,35 @@ class Rule(Protocol):
 
 def rowwise_loss(rule: Rule, logits: Tensor, target: Tensor) -> Tensor:
     """Return the loss of each row, differentiable in the logits and in probability targets."""
-    function = _RowwiseLoss if torch.compiler.is_compiling() else _RowwiseLossWithTangents
-    losses: Tensor = function.apply(logits, target, rule)[0]  # type: ignore[no-untyped-call]
-    return losses
+    if torch.compiler.is_compiling():
+        losses, *_ = _TracedLoss.apply(logits, target, rule)  # type: ignore[no-untyped-call]
+    elif torch._C._are_functorch_transforms_active():
+        losses, *_ = _TransformedLoss.apply(logits, target, rule)  # type: ignore[no-untyped-call]
+    else:
+        losses = _EagerLoss.apply(logits, target, rule)  # type: ignore[no-untyped-call]
+    return cast("Tensor", losses)
 
 
-class _RowwiseLoss(torch.autograd.Function):
-    """``forward`` returns what the gradient needs beside the losses, because only outputs may be saved with setup_context."""
+def _keep(ctx: Any, logits: Tensor, target: Tensor, rule: Rule, saved: tuple[Tensor, ...]) -> None:
+    ctx.rule = rule
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(logits, target, *saved)
+    ctx.save_for_forward(logits, target, *saved)
+
+
+def _tangent(ctx: Any, tangent: Tensor | None, target_tangent: Tensor | None) -> Tensor:
+    logits, target, *saved = ctx.saved_tensors
+    one = torch.ones_like(logits.select(1, 0))
+    slope = torch.zeros_like(one)
+    if tangent is not None:
+        slope = slope + (ctx.rule.pullback(one, target, tuple(saved)) * tangent).sum(1)
+    if target_tangent is not None:
+        slope = slope + (ctx.rule.target_pullback(one, logits, target) * target_tangent).sum(1)
+    return slope
+
+
+class _TracedLoss(torch.autograd.Function):
+    """For torch.compile and torch.export, which trace neither forward mode nor intermediate results kept in a context."""
 
     @staticmethod
     def forward(logits: Tensor, target: Tensor, rule: Rule) -> tuple[Tensor, ...]:
@@ -55,11 +77,8 @@ class _RowwiseLoss(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Rule], output: tuple[Tensor, ...]) -> None:
-        logits, target, ctx.rule = inputs
+        _keep(ctx, *inputs, output[1:])
         ctx.mark_non_differentiable(*output[1:])
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(logits, target, *output[1:])
-        ctx.save_for_forward(logits, target, *output[1:])
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, *_: None) -> tuple[Tensor | None, Tensor | None, None]:
@@ -73,6 +92,14 @@ class _RowwiseLoss(torch.autograd.Function):
         grad_target = ctx.rule.target_pullback(grad, logits, target) if ctx.needs_input_grad[1] else None
         return grad_logits, grad_target, None
 
+
+class _TransformedLoss(_TracedLoss):
+    """For torch.func."""
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor | None, target_tangent: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
+        return (_tangent(ctx, tangent, target_tangent), *(None for _ in ctx.saved_tensors[2:]))
+
     @staticmethod
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], logits: Tensor, target: Tensor, rule: Rule
@@ -83,24 +110,25 @@ class _RowwiseLoss(torch.autograd.Function):
             (tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)).flatten(0, 1)
             for tensor, dim in zip((logits, target), in_dims, strict=False)
         ]
-        outputs = _RowwiseLossWithTangents.apply(*folded, rule)  # type: ignore[no-untyped-call]
+        outputs = _TransformedLoss.apply(*folded, rule)  # type: ignore[no-untyped-call]
         unfolded = tuple(output.unflatten(0, (size, -1)) for output in outputs)
         return unfolded, (0,) * len(unfolded)
 
 
-class _RowwiseLossWithTangents(_RowwiseLoss):
-    """The same with forward mode, which torch.compile does not take."""
+class _EagerLoss(torch.autograd.Function):
+    """For plain calls: a context that keeps intermediate results itself costs half of one that is set up afterwards."""
 
     @staticmethod
-    def jvp(ctx: Any, tangent: Tensor | None, target_tangent: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
-        logits, target, *saved = ctx.saved_tensors
-        one = torch.ones_like(logits.select(1, 0))
-        slope = torch.zeros_like(one)
-        if tangent is not None:
-            slope = slope + (ctx.rule.pullback(one, target, tuple(saved)) * tangent).sum(1)
-        if target_tangent is not None:
-            slope = slope + (ctx.rule.target_pullback(one, logits, target) * target_tangent).sum(1)
-        return (slope, *(None for _ in saved))
+    def forward(ctx: Any, logits: Tensor, target: Tensor, rule: Rule) -> Tensor:
+        losses, saved = rule.evaluate(logits, target)
+        _keep(ctx, logits, target, rule, saved)
+        return losses
+
+    backward = _TracedLoss.backward
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor | None, target_tangent: Tensor | None, _: None) -> Tensor:
+        return _tangent(ctx, tangent, target_tangent)
 
 
 def in_blocks(evaluate: Callable[[Tensor, Tensor], Evaluation], logits: Tensor, target: Tensor) -> Evaluation:
