@@ -31,17 +31,15 @@ class MaximumProbabilityCrossEntropyLoss(ClassificationLoss):
         if not target.is_floating_point():
             return rowwise_loss(_MaximumProbability(), logits, target)
         log_probs = torch.log_softmax(logits, 1)
-        largest = logits.amax(1, keepdim=True)
-        top_log_prob = largest - logits.logsumexp(1, keepdim=True)
-        lead = -torch.exp(top_log_prob) * torch.expm1(logits - largest)
+        lead = -torch.exp(log_probs.amax(1, keepdim=True)) * torch.expm1(logits - logits.amax(1, keepdim=True))
         return -(target * lead * log_probs).sum(1)
 
 
 class _MaximumProbability:
     """With the lead ``D = p_m - p_y`` of the largest class m and ``L = -log p_y``, the loss is ``D L`` and its gradient
 
-    ``p_j (D - D L)`` away from m and y, ``p_m (D + L (1 - D))`` at m, and ``-(D (1 - p_y) + L p_y (1 + D))`` at y: sums of
-    terms of one sign, so that nothing cancels. Where y is the largest class all of it is 0.
+    ``p_j D (1 - L)`` away from m and y, ``p_m (D + L (1 - D))`` at m, and ``-(D (1 - p_y) + L p_y (1 + D))`` at y. Nothing
+    cancels when ``1 - D`` is taken as ``2 p_y`` and the sum of the rest. Where y is the largest class all of it is 0.
     """
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
@@ -51,11 +49,12 @@ class _MaximumProbability:
         rival_prob = softmax.direction.gather(1, rival).clamp(min=0.0)
         behind = (logits.gather(1, index) - logits.gather(1, rival)).clamp(max=0.0)
         lead = -rival_prob * torch.expm1(behind)
-        cost = torch.where(behind < 0, -softmax.target.log, 0.0)
-        gradient = softmax.direction * (lead - lead * cost)
-        gradient = overwrite(gradient, rival, rival_prob * (lead + cost * (1 - lead)))
-        target_entry = -(lead * softmax.target.rest + cost * softmax.target.p * (1 + lead))
-        return (lead * cost).squeeze(1), (overwrite(gradient, index, target_entry),)
+        cost = torch.where(behind < 0, -softmax.target.log.to(logits.dtype), 0.0)
+        prob, rest = softmax.target.p.to(logits.dtype), softmax.target.rest.to(logits.dtype)
+        bystanders = softmax.direction.scatter(1, rival, 0.0).scatter(1, index, 0.0)
+        lag = 2 * prob + bystanders.sum(1, keepdim=True)
+        gradient = overwrite(bystanders * (lead - lead * cost), rival, rival_prob * (lead + cost * lag))
+        return (lead * cost).squeeze(1), (overwrite(gradient, index, -(lead * rest + cost * prob * (1 + lead))),)
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
         return grad.unsqueeze(1) * saved[0]

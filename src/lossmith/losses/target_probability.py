@@ -73,7 +73,7 @@ class _Target:
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         softmax = target_softmax(logits, target.unsqueeze(1))
         value, pull = _sum_of_terms(self.terms, softmax.target)
-        return value.squeeze(1), (pull, softmax.direction)
+        return value.squeeze(1).to(logits.dtype), (pull.to(logits.dtype), softmax.direction)
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
         pull, direction = saved
@@ -135,13 +135,14 @@ class _NormalizedTarget(_EveryClass):
                 target_pulls.append(factor * pull)
                 continue
             values, class_pulls = curve.value_and_pull(classes)
-            inverse = 1 / _nonzero(values.sum(1, keepdim=True))
-            share = values.gather(1, index) * inverse
-            losses.append(factor * share)
-            target_pulls.append(factor * inverse * class_pulls.gather(1, index))
-            pulls.append(class_pulls * (-factor * inverse * share))
-        pull = _total(pulls)
-        pull = overwrite(pull, index, pull.gather(1, index) + _total(target_pulls))
+            own, own_pull = values.gather(1, index), class_pulls.gather(1, index)
+            others = values.scatter(1, index, 0.0).sum(1, keepdim=True)
+            inverse = 1 / _nonzero(own + others)
+            losses.append(factor * inverse * own)
+            # The quotient own / (own + others) pulls at the target by others / (own + others)**2: no difference.
+            target_pulls.append(factor * inverse * inverse * others * own_pull)
+            pulls.append(class_pulls * (-factor * inverse * inverse * own))
+        pull = overwrite(_total(pulls), index, _total(target_pulls))
         return _total(losses).squeeze(1), (_logit_gradient(classes, pull),)
 
 

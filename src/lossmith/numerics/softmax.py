@@ -1,7 +1,8 @@
 """Softmax probabilities that keep every digit where one class has nearly all of the mass.
 
 ``1 - p`` and ``log p`` of the dominating class are lost to rounding when computed from ``p`` itself. They are exact when
-computed from the sum of the *other* classes' probabilities, and so is the gradient of whatever is built on them.
+computed from the *other* classes: with the log-odds ``z = x_y - logsumexp(others)``, ``p`` is the sigmoid of z, ``1 - p`` that
+of -z, and the gradient of ``-log p`` is ``1 - p`` times the softmax of the others, and ``-(1 - p)`` at the class itself.
 """
 
 from typing import NamedTuple
@@ -11,8 +12,10 @@ from torch import Tensor
 
 __all__ = ["ClassProbabilities", "Probability", "TargetSoftmax", "overwrite", "target_softmax"]
 
-# Probabilities above these are normal numbers, and so are quotients of them.
-_SMALLEST = {dtype: torch.finfo(dtype).tiny * 2**20 for dtype in (torch.float32, torch.float64)}
+# Between these probabilities a plain softmax will do. The exponential function turns the rounding of a difference of
+# logits into a relative error, which is below 2**-20 for differences below 16; beyond that, log-odds in double precision.
+_SMALLEST = 2**-24
+_LARGEST = 1 - 2**-20
 
 
 class Probability:
@@ -47,6 +50,7 @@ class ClassProbabilities(Probability):
         self._logits = logits
         self.top = self._class_with_most()
         """Index of the class with most of the mass, ``(N, 1, ...)``; None where no class of any row has so much."""
+        self._top = None if self.top is None else _probability_by_log_odds(_log_odds(logits, self.top)[0])
 
     def _class_with_most(self) -> Tensor | None:
         # Below 3/4 nothing cancels. To find out is cheaper than the index.
@@ -54,26 +58,22 @@ class ClassProbabilities(Probability):
             return None
         return self.p.argmax(1, keepdim=True)
 
-    def _top_rest(self, top: Tensor) -> Tensor:
-        return self.p.scatter(1, top, 0.0).sum(1, keepdim=True)
-
     @property
     def rest(self) -> Tensor:
         """``1 - p``."""
         if self._rest is None:
-            rest = 1 - self.p
-            self._rest = rest if self.top is None else overwrite(rest, self.top, self._top_rest(self.top))
+            self._rest = 1 - self.p
+            if self.top is not None and self._top is not None:
+                self._rest = overwrite(self._rest, self.top, self._top.rest.to(self.p.dtype))
         return self._rest
 
     @property
     def log(self) -> Tensor:
         """``log p``."""
         if self._log is None:
-            log = torch.log_softmax(self._logits, 1)
-            if self.top is not None:
-                quotient = self._top_rest(self.top) / self.p.gather(1, self.top)
-                log = overwrite(log, self.top, -torch.log1p(quotient))
-            self._log = log
+            self._log = torch.log_softmax(self._logits, 1)
+            if self.top is not None and self._top is not None:
+                self._log = overwrite(self._log, self.top, self._top.log.to(self.p.dtype))
         return self._log
 
     def of(self, index: Tensor) -> Probability:
@@ -85,7 +85,7 @@ class TargetSoftmax(NamedTuple):
     """The softmax as seen from one class of each row, for logits ``(N, C, ...)``."""
 
     target: Probability
-    """The probability of the target, ``(N, 1, ...)``."""
+    """The probability of the target, ``(N, 1, ...)``, in the precision of the logits or better."""
     direction: Tensor
     """The gradient of ``-log p``, which is the probabilities less 1 at the target, ``(N, C, ...)``."""
 
@@ -102,11 +102,14 @@ def target_softmax(logits: Tensor, index: Tensor) -> TargetSoftmax:
     if _values_are_at_hand(logits):
         probs = torch.softmax(logits, 1)
         prob = probs.gather(1, index)
-        if prob.numel() and prob.amin().item() > _SMALLEST[prob.dtype]:
+        if _is_moderate(prob):
             others = probs.scatter_(1, index, 0.0)
             rest = others.sum(1, keepdim=True)
             return TargetSoftmax(Probability(prob, rest), others.scatter_(1, index, -rest))
-    return _target_softmax_of_any_logits(logits, index)
+    log_odds, others, other_sum = _log_odds(logits, index)
+    target = _probability_by_log_odds(log_odds)
+    rest = target.rest.to(logits.dtype)
+    return TargetSoftmax(target, overwrite(others * (rest / other_sum), index, -rest))
 
 
 def _values_are_at_hand(logits: Tensor) -> bool:
@@ -114,15 +117,30 @@ def _values_are_at_hand(logits: Tensor) -> bool:
     return logits.device.type == "cpu" and not torch.is_grad_enabled() and not torch.compiler.is_compiling()
 
 
-def _target_softmax_of_any_logits(logits: Tensor, index: Tensor) -> TargetSoftmax:
-    gap = logits - logits.amax(1, keepdim=True).detach()
-    target_gap = gap.gather(1, index)
-    others = overwrite(gap.exp(), index, 0.0)
-    other_sum = others.sum(1, keepdim=True)
-    # The sum of all exponentials less 1. Where the target is the largest, target_gap is 0 and this is the others' sum
-    # to the last digit; elsewhere the others contain a 1, and log p <= target_gap is far from 0 whenever this cancels.
-    excess = other_sum + torch.expm1(target_gap)
-    log_prob = target_gap - torch.log1p(excess)
-    scale = 1 / (1 + excess)
-    rest = other_sum * scale
-    return TargetSoftmax(Probability(torch.exp(log_prob), rest, log_prob), overwrite(others * scale, index, -rest))
+def _is_moderate(prob: Tensor) -> bool:
+    if not prob.numel():
+        return True
+    smallest, largest = torch.aminmax(prob)
+    return smallest.item() > _SMALLEST and largest.item() < _LARGEST
+
+
+def _log_odds(logits: Tensor, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the log-odds of one class of each row, the exponentials of the others less their largest, and their sum.
+
+    The log-odds are in double precision: their absolute error is the relative error of what they are exponents of.
+    """
+    own = logits.gather(1, index)
+    others = logits.scatter(1, index, -torch.inf)
+    shift = others.amax(1, keepdim=True).detach()
+    shift = torch.where(shift == -torch.inf, 0.0, shift)
+    exponentials = torch.exp(others - shift)
+    total = exponentials.sum(1, keepdim=True)
+    alone = total == 0  # no other class, or none with a finite logit
+    total = torch.where(alone, 1.0, total)
+    wide = torch.float64 if logits.device.type != "mps" else logits.dtype
+    log_odds = own.to(wide) - shift.to(wide) - torch.log(total)
+    return torch.where(alone, torch.inf, log_odds), exponentials, total
+
+
+def _probability_by_log_odds(log_odds: Tensor) -> Probability:
+    return Probability(torch.sigmoid(log_odds), torch.sigmoid(-log_odds), torch.nn.functional.logsigmoid(log_odds))

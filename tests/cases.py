@@ -1,0 +1,38 @@
+"""What the contract is tested on: every loss of the catalogue, and further parameters of some."""
+
+import torch
+from torch import Tensor
+
+from lossmith import LOSSES, ClassificationLoss, make_loss
+
+# Defaults that need more classes than the small batches of these tests have.
+SMALL = {"smooth-topk": "smooth-topk(k=2)", "hard-topk": "hard-topk(k=2)"}
+MORE = (
+    "gce(q=0)",
+    "gce(q=1)",
+    "truncated-gce(q=0.5, k=0.2)",
+    "agce(b=0, q=0.5)",
+    "agce(b=1.8, q=3)",
+    "focal(gamma=0.5)",
+    "focal(gamma=2, alpha=0.25)",
+    "tamed-ce(alpha=1)",
+    "ce-el(focus=0.5)",
+    "ce-el(alpha=0.5, beta=2)",
+    "nf(gamma=0.5, printed=true)",
+    "0.5*ce + 2*mae",
+    "1.0*nce + 20*mpce",
+    "logit-bias(1.0*nce + 20*mae, epsilon=3)",
+)
+CASES = tuple(SMALL.get(name, name) for name in LOSSES) + MORE
+
+
+def expected_over_classes(loss: ClassificationLoss) -> bool:
+    """Whether probability targets mean the expected loss over the classes."""
+    return type(loss).weighted_soft_losses is ClassificationLoss.weighted_soft_losses
+
+
+def class_losses(expression: str, logits: Tensor) -> Tensor:
+    """Return what each example would cost under each label, ``(N, C, ...)``."""
+    loss = make_loss(expression, reduction="none")
+    labels = torch.zeros_like(logits.select(1, 0), dtype=torch.long)
+    return torch.stack([loss(logits, labels + label) for label in range(logits.shape[1])], dim=1)

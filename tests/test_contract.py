@@ -1,0 +1,272 @@
+"""The contract of nn.CrossEntropyLoss, for every loss of the catalogue."""
+
+import copy
+import pickle
+from itertools import product
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from cases import CASES, class_losses, expected_over_classes
+from lossmith import ClassificationLoss, make_loss
+
+CLASSES = 5
+SHAPES = {"one": (CLASSES,), "batch": (7, CLASSES), "sequence": (3, CLASSES, 4), "image": (2, CLASSES, 3, 2)}
+WEIGHT = torch.tensor([0.5, 2.0, 1.0, 0.0, 3.0], dtype=torch.float64)
+OPTIONS = [
+    {"reduction": reduction, "weight": weight, "ignore_index": ignored, "label_smoothing": smoothing}
+    for reduction, weight, ignored, smoothing in product(("mean", "sum", "none"), (None, WEIGHT), (-100, 1), (0.0, 0.3))
+]
+
+
+def batch(shape: tuple[int, ...], seed: int = 0, scale: float = 2.0) -> tuple[Tensor, Tensor, Tensor]:
+    """Return logits, class indices and class probabilities."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = scale * torch.randn(shape, generator=generator, dtype=torch.float64)
+    dim = min(1, len(shape) - 1)
+    indices = torch.randint(CLASSES, shape[:dim] + shape[dim + 1 :], generator=generator)
+    probabilities = torch.softmax(torch.randn(shape, generator=generator, dtype=torch.float64), dim)
+    return logits, indices, probabilities
+
+
+def torch_formula(losses: Tensor, target: Tensor, options: dict) -> Tensor:
+    """Return torch's documented reduction of the class losses ``(N, C, ...)``."""
+    classes, weight, smoothing = losses.shape[1], options["weight"], options["label_smoothing"]
+    weight = torch.ones(classes, dtype=losses.dtype) if weight is None else weight
+    along = weight.view(-1, *[1] * (losses.dim() - 2))
+    if target.is_floating_point():
+        each = (losses * along * (target * (1 - smoothing) + smoothing / classes)).sum(1)
+        share = torch.ones_like(each)
+    else:
+        valid = target != options["ignore_index"]
+        index = torch.where(valid, target, 0)
+        own = losses.gather(1, index.unsqueeze(1)).squeeze(1)
+        each = (1 - smoothing) * weight[index] * own + smoothing / classes * (losses * along).sum(1)
+        each, share = torch.where(valid, each, 0.0), torch.where(valid, weight[index], 0.0)
+    return {"none": each, "sum": each.sum(), "mean": each.sum() / share.sum()}[options["reduction"]]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("shape", [shape for name, shape in SHAPES.items() if name != "one"], ids=str)
+def test_the_formula_is_torchs(shape, options):
+    logits, indices, probabilities = batch(shape)
+    losses = -torch.log_softmax(logits, 1)
+    torch.testing.assert_close(torch_formula(losses, indices, options), F.cross_entropy(logits, indices, **options))
+    if options["ignore_index"] < 0:
+        torch.testing.assert_close(
+            torch_formula(losses, probabilities, options), F.cross_entropy(logits, probabilities, **options)
+        )
+
+
+@pytest.mark.parametrize("expression", CASES)
+def test_options_together_as_in_torch(expression):
+    for shape, options in product(SHAPES.values(), OPTIONS):
+        loss = make_loss(expression, **options)
+        logits, indices, probabilities = batch(shape)
+        targets = [indices] if options["ignore_index"] >= 0 else [indices, probabilities]
+        linear = expected_over_classes(loss)
+        for target in targets if linear else [indices] * (not options["label_smoothing"]):
+            rows, labels = (logits, target) if logits.dim() > 1 else (logits.unsqueeze(0), target.unsqueeze(0))
+            expected = torch_formula(class_losses(expression, rows), labels, options)
+            expected = expected.squeeze(0) if options["reduction"] == "none" and logits.dim() == 1 else expected
+            torch.testing.assert_close(loss(logits, target), expected, equal_nan=True, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("expression", CASES)
+def test_one_hot_probabilities_are_indices(expression):
+    for shape in SHAPES.values():
+        logits, indices, _ = batch(shape)
+        one_hot = F.one_hot(indices, CLASSES).to(logits.dtype)
+        one_hot = one_hot.movedim(-1, min(1, logits.dim() - 1))
+        for weight, reduction in ((None, "mean"), (WEIGHT, "none")):
+            loss = make_loss(expression, weight=weight, reduction=reduction)
+            torch.testing.assert_close(loss(logits, one_hot), loss(logits, indices), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("expression", CASES)
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_ignored_targets_have_no_gradient(expression, smoothing):
+    logits, indices, _ = batch((6, CLASSES))
+    indices[::2] = -100
+    logits.requires_grad_()
+    loss = make_loss(expression, label_smoothing=smoothing)
+    (gradient,) = torch.autograd.grad(loss(logits, indices), logits)
+    (expected,) = torch.autograd.grad(loss(logits[1::2], indices[1::2]), logits)
+    assert torch.equal(gradient[::2], torch.zeros_like(gradient[::2]))
+    torch.testing.assert_close(gradient, expected, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("expression", CASES)
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("case", ["all ignored", "empty"])
+def test_degenerate_batches_as_in_torch(expression, reduction, smoothing, case):
+    logits = torch.randn(0 if case == "empty" else 4, CLASSES)
+    indices = torch.full((len(logits),), -100)
+
+    def outcome(loss):
+        leaf = logits.clone().requires_grad_()
+        value = loss(leaf, indices)
+        return value.detach(), torch.autograd.grad(value.sum(), leaf)[0]
+
+    options = {"reduction": reduction, "label_smoothing": smoothing}
+    value, gradient = outcome(make_loss(expression, **options))
+    torch_value, torch_gradient = outcome(nn.CrossEntropyLoss(**options))
+    torch.testing.assert_close(value, torch_value, equal_nan=True)
+    if smoothing and case == "all ignored" and reduction == "mean":
+        # torch divides 0 by 0 before it masks; its own result without smoothing, zero, is what ignoring means.
+        torch_gradient = torch.zeros_like(torch_gradient)
+    torch.testing.assert_close(gradient, torch_gradient, equal_nan=True)
+
+
+@pytest.mark.parametrize("expression", CASES)
+def test_sample_weight_is_a_weighted_mean(expression):
+    logits, indices, probabilities = batch((7, CLASSES))
+    factors = torch.tensor([0.0, 1.0, 2.0, 1.0, 0.0, 3.0, 1.0], dtype=torch.float64)
+    repeated = torch.repeat_interleave(torch.arange(7), factors.long())
+    for target, options in product(
+        (indices, probabilities), ({}, {"weight": WEIGHT}, {"reduction": "sum"}, {"label_smoothing": 0.1})
+    ):
+        loss = make_loss(expression, **options)
+        expected = loss(logits[repeated], target[repeated])
+        torch.testing.assert_close(loss(logits, target, sample_weight=factors), expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("expression", CASES)
+def test_gradients(expression):
+    logits, indices, probabilities = batch((4, CLASSES), seed=1, scale=1.0)
+    logits.requires_grad_()
+    probabilities.requires_grad_()
+    indices[0] = -100
+    for options in ({}, {"weight": WEIGHT, "label_smoothing": 0.2, "reduction": "none"}):
+        loss = make_loss(expression, **options)
+        assert torch.autograd.gradcheck(lambda x, loss=loss: loss(x, indices), logits, check_forward_ad=True)
+        assert torch.autograd.gradgradcheck(lambda x, loss=loss: loss(x, indices), logits)
+        assert torch.autograd.gradcheck(loss, (logits, probabilities), check_forward_ad=True)
+        assert torch.autograd.gradgradcheck(loss, (logits, probabilities))
+
+
+@pytest.mark.parametrize("expression", CASES)
+def test_gradient_of_sample_weight(expression):
+    logits, indices, _ = batch((4, CLASSES))
+    factors = torch.rand(4, dtype=torch.float64, requires_grad=True)
+    loss = make_loss(expression)
+    assert torch.autograd.gradcheck(lambda weight: loss(logits, indices, sample_weight=weight), factors)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("expression", CASES)
+def test_precision_is_that_of_torch(expression, dtype):
+    logits, indices, probabilities = batch((6, CLASSES))
+    logits = logits.to(dtype)
+    loss = make_loss(expression)
+    for target in (indices, probabilities.to(dtype), probabilities.float()):
+        for autocast in (False, True):
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+                value, reference = loss(logits, target), F.cross_entropy(logits, target)
+            assert value.dtype == reference.dtype, (target.dtype, autocast)
+        exact = loss(logits.double(), target.double() if target.is_floating_point() else target)
+        # Computed in at least single precision, then rounded once.
+        value = loss(logits, target)
+        torch.testing.assert_close(value.double(), exact, rtol=torch.finfo(value.dtype).eps + 2e-6, atol=0.0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("expression", CASES)
+def test_half_precision_gradient_is_rounded_once(expression, dtype):
+    logits, indices, _ = batch((6, CLASSES))
+    leaf = logits.to(dtype).requires_grad_()
+    loss = make_loss(expression, reduction="sum")
+    (gradient,) = torch.autograd.grad(loss(leaf, indices), leaf)
+    (exact,) = torch.autograd.grad(loss(wide := leaf.detach().double().requires_grad_(), indices), wide)
+    assert gradient.dtype == dtype
+    tolerance = (torch.finfo(dtype).eps + 2e-6) * exact.abs().amax(1, keepdim=True)
+    assert ((gradient.double() - exact).abs() <= tolerance).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("expression", CASES)
+def test_finite_for_logits_up_to_ten_thousand(expression, dtype):
+    generator = torch.Generator().manual_seed(3)
+    for scale in (1e-3, 1.0, 30.0, 1e2, 1e3, 1e4):
+        logits = (scale * (2 * torch.rand(64, CLASSES, generator=generator, dtype=dtype) - 1)).requires_grad_()
+        indices = torch.randint(CLASSES, (64,), generator=generator)
+        for target in (indices, F.one_hot(indices, CLASSES).to(dtype), torch.full((64, CLASSES), 1 / CLASSES, dtype=dtype)):
+            value = make_loss(expression)(logits, target)
+            (gradient,) = torch.autograd.grad(value, logits)
+            assert value.isfinite()
+            assert gradient.isfinite().all()
+
+
+@pytest.mark.parametrize("expression", CASES)
+def test_a_single_class_costs_nothing_or_a_constant(expression):
+    if "topk" in expression:
+        pytest.skip("top-k needs more than k classes")
+    logits = torch.randn(3, 1, requires_grad=True)
+    value = make_loss(expression)(logits, torch.zeros(3, dtype=torch.long))
+    (gradient,) = torch.autograd.grad(value, logits)
+    assert value.isfinite()
+    assert torch.equal(gradient, torch.zeros_like(gradient))
+
+
+@pytest.mark.parametrize("expression", CASES)
+def test_predict_proba(expression):
+    loss = make_loss(expression)
+    for shape in SHAPES.values():
+        logits, _, _ = batch(shape)
+        dim = min(1, logits.dim() - 1)
+        probs = loss.predict_proba(logits)
+        assert probs.shape == logits.shape
+        torch.testing.assert_close(probs.sum(dim), torch.ones_like(probs.sum(dim)))
+        assert torch.equal(probs.argmax(dim), logits.argmax(dim))
+
+
+@pytest.mark.parametrize("expression", CASES)
+def test_inputs_and_global_state_stay_as_they_were(expression):
+    logits, indices, probabilities = batch((6, CLASSES))
+    indices[0] = -100
+    logits.requires_grad_()
+    before = [tensor.detach().clone() for tensor in (logits, indices, probabilities)]
+    state, grad_mode = torch.get_rng_state(), torch.is_grad_enabled()
+    for target in (indices, probabilities):
+        make_loss(expression, label_smoothing=0.1)(logits, target).backward()
+    for tensor, old in zip((logits.detach(), indices, probabilities), before, strict=True):
+        assert torch.equal(tensor, old)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.is_grad_enabled() == grad_mode
+
+
+@pytest.mark.parametrize("expression", CASES)
+def test_copies_behave_alike(expression):
+    logits, indices, _ = batch((6, CLASSES))
+    loss = make_loss(expression, weight=WEIGHT, label_smoothing=0.1)
+    value = loss(logits, indices)
+    fresh = make_loss(expression, weight=torch.ones(CLASSES, dtype=torch.float64), label_smoothing=0.1)
+    fresh.load_state_dict(loss.state_dict())
+    for other in (copy.deepcopy(loss), pickle.loads(pickle.dumps(loss)), make_loss(repr(loss)), fresh):
+        assert repr(other) == repr(loss)
+        assert torch.equal(other(logits, indices), value)
+
+
+@pytest.mark.parametrize("expression", CASES)
+def test_channels_last_and_noncontiguous_logits(expression):
+    logits, indices, _ = batch((2, CLASSES, 3, 4))
+    loss = make_loss(expression)
+    value = loss(logits, indices)
+    for other in (logits.to(memory_format=torch.channels_last), torch.cat([logits, logits], 3)[..., :4]):
+        torch.testing.assert_close(loss(other, indices), value, rtol=1e-12, atol=0.0)
+
+
+def test_a_retained_graph_gives_the_same_gradient_twice():
+    logits, indices, _ = batch((6, CLASSES))
+    logits.requires_grad_()
+    for expression in CASES:
+        value = make_loss(expression)(logits, indices)
+        first, second = (torch.autograd.grad(value, logits, retain_graph=True)[0] for _ in range(2))
+        assert torch.equal(first, second), expression
+
+
+def test_every_loss_is_a_classification_loss():
+    assert all(isinstance(make_loss(expression), ClassificationLoss) for expression in CASES)

@@ -1,0 +1,130 @@
+"""Losses and gradients against 60-digit arithmetic, to the last digits that their precision allows."""
+
+import mpmath
+import pytest
+import torch
+
+from lossmith import LOSSES, make_loss
+from references import REFERENCES, softmax
+
+TOLERANCE = {torch.float32: 2e-6, torch.float64: 1e-13}
+
+
+def rows() -> list[list[float]]:
+    """Logits whose first class has a probability from 1e-300 to 1 - 1e-16, and others of any size and arrangement."""
+    two = [[gap, 0.0] for gap in (-690.0, -300.0, -87.3, -40.0, -3.3, -1e-3, 0.0, 1e-3, 0.7, 3.3, 16.1, 22.22, 36.8)]
+    many = [[gap, 0.37, -0.11, 0.05, 0.37] for gap in (-650.0, -90.5, -17.3, -1.1, 0.37, 1.9, 8.8, 15.3, 27.7, 37.7)]
+    scales = [[scale * number for number in (0.31, -0.77, 0.52, 0.99)] for scale in (1e-3, 1.0, 10.0, 1e2, 1e3, 1e4)]
+    shifted = [[1e4, 9999.5, 9990.0], [-1e4, -9999.5, -9990.0], [9000.125, 9037.25, 9000.0]]
+    rival = [[0.21, 30.3, 0.1], [25.1, 0.2, -3.0], [5.0, 5.0, -20.0]]
+    return two + many + scales + shifted + rival
+
+
+def reference(expression: str, logits: list[float]) -> tuple[mpmath.mpf, list[mpmath.mpf]]:
+    """Return the loss of class 0 and its gradient, by differences that are exact to about 30 digits."""
+
+    def loss(numbers: list[mpmath.mpf]) -> mpmath.mpf:
+        return REFERENCES[expression](softmax(numbers), 0)
+
+    with mpmath.workdps(420):
+        exact = [mpmath.mpf(logit) for logit in logits]
+        step = mpmath.mpf(10) ** -40
+        slopes = []
+        for position in range(len(exact)):
+            ahead, behind = list(exact), list(exact)
+            ahead[position] += step
+            behind[position] -= step
+            slopes.append((loss(ahead) - loss(behind)) / (2 * step))
+        return loss(exact), slopes
+
+
+def tolerance(kind: str, logits: torch.Tensor) -> float:
+    """With probability targets log p is kept in the working precision, and its rounding is a relative error of powers of p."""
+    rounding = torch.finfo(logits.dtype).eps / 2 * float(logits.max() - logits.min()) if kind == "probabilities" else 0.0
+    return TOLERANCE[logits.dtype] + rounding
+
+
+def cancelled_pulls(expression: str, kind: str, logits: torch.Tensor) -> float:
+    """The pulls ``1 / sum_c f_c`` of numerator and denominator of a normalised loss, where their difference is rounded.
+
+    With class indices it is not a difference; with probability targets, and in the form printed in the paper, it is.
+    """
+    if not expression.startswith("n") or (kind == "indices" and "printed" not in expression):
+        return 0.0
+    return float(1 / -torch.log_softmax(logits.double(), 0).sum())
+
+
+def at_a_kink(expression: str, logits: torch.Tensor) -> bool:
+    """Where the loss has no gradient but a choice of them."""
+    top = logits.topk(2)
+    tied = bool(top.values[0] == top.values[1])
+    return tied and (expression == "mpce" or (expression.startswith("truncated") and len(logits) == 2))
+
+
+def as_floats(numbers: list[mpmath.mpf]) -> torch.Tensor:
+    return torch.tensor([float(number) for number in numbers], dtype=torch.float64)
+
+
+@pytest.mark.parametrize("expression", REFERENCES)
+@pytest.mark.parametrize("kind", ["indices", "probabilities"])
+def test_value_and_gradient(expression, kind):
+    for dtype, logits in ((dtype, torch.tensor(row, dtype=dtype)) for dtype in TOLERANCE for row in rows()):
+        value, slopes = reference(expression, logits.tolist())
+        target = torch.tensor(0) if kind == "indices" else torch.eye(len(logits), dtype=dtype)[0]
+        leaf = logits.clone().requires_grad_()
+        loss = make_loss(expression)(leaf, target)
+        (gradient,) = torch.autograd.grad(loss, leaf)
+        expected = as_floats(slopes)
+        about = f"{expression} of {logits.tolist()} in {dtype}"
+        if _is_normal(float(value), dtype):
+            error = abs(loss.item() / float(value) - 1)
+            assert error <= tolerance(kind, logits), f"{about}: {error / TOLERANCE[dtype]:.1f} times the tolerance"
+        largest = max(float(expected.abs().max()), cancelled_pulls(expression, kind, logits))
+        if _is_normal(largest, dtype) and not at_a_kink(expression, logits):
+            error = (gradient.double() - expected).abs().max() / largest
+            assert error <= tolerance(kind, logits), f"{about}: {error / TOLERANCE[dtype]:.1f} times the tolerance"
+
+
+def _is_normal(number: float, dtype: torch.dtype) -> bool:
+    """Whether full relative accuracy can be asked for: smaller numbers have fewer digits, zero has none."""
+    return abs(number) > 64 * torch.finfo(dtype).tiny
+
+
+def test_every_loss_has_a_reference():
+    have = {expression.partition("(")[0] for expression in REFERENCES}
+    elsewhere = {"logit-bias", "bi-tempered", "tsallis", "smooth-topk", "hard-topk"}
+    assert set(LOSSES) - have - elsewhere == set()
+
+
+def test_logit_bias_is_the_loss_of_biased_logits():
+    logits = torch.randn(8, 4, dtype=torch.float64)
+    target = torch.randint(4, (8,))
+    biased = logits.clone()
+    biased[torch.arange(8), target] += 2.5
+    expected = make_loss("mae")(biased, target)
+    torch.testing.assert_close(make_loss("logit-bias(mae, epsilon=2.5)")(logits, target), expected, rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("expression", REFERENCES)
+def test_single_precision_follows_double_on_large_batches(expression, seed):
+    """The fast path, the blocks and the exact path must all be right: rows of every confidence, in one batch and in many."""
+    generator = torch.Generator().manual_seed(seed)
+    scale = 10 ** (4 * torch.rand(600, 1, generator=generator) - 2)
+    logits = (scale * torch.randn(600, 300, generator=generator)).requires_grad_()
+    target = torch.where(
+        torch.rand(600, generator=generator) < 0.5, logits.argmax(1), torch.randint(300, (600,), generator=generator)
+    )
+    loss = make_loss(expression, reduction="none")
+    losses = loss(logits, target)
+    (gradient,) = torch.autograd.grad(losses.sum(), logits)
+    wide = logits.detach().double().requires_grad_()
+    exact = loss(wide, target)
+    (exact_gradient,) = torch.autograd.grad(exact.sum(), wide)
+    normal = exact > 64 * torch.finfo(torch.float32).tiny
+    assert ((losses.double() - exact).abs() <= 2e-6 * exact)[normal].all()
+    largest = exact_gradient.abs().amax(1, keepdim=True)
+    if "printed" in expression:
+        largest = torch.maximum(largest, 1 / -torch.log_softmax(wide.detach(), 1).sum(1, keepdim=True))
+    normal = (largest > 64 * torch.finfo(torch.float32).tiny).expand_as(gradient)
+    assert ((gradient.double() - exact_gradient).abs() <= 2e-6 * largest)[normal].all()

@@ -1,0 +1,91 @@
+"""torch.compile, torch.export and torch.func, for every loss of the catalogue."""
+
+import pytest
+import torch
+from torch._dynamo.utils import counters
+from torch.func import grad, hessian, jacrev, jvp, vmap
+
+from cases import CASES
+from lossmith import GeneralizedCrossEntropyLoss, make_loss
+
+torch.manual_seed(0)
+LOGITS = torch.randn(6, 5, dtype=torch.float64)
+INDICES = torch.tensor([0, 1, 2, 3, 4, -100])
+PROBABILITIES = torch.softmax(torch.randn(6, 5, dtype=torch.float64), 1)
+TARGETS = {"indices": INDICES, "probabilities": PROBABILITIES}
+
+
+def gradient(loss, logits, target):
+    leaf = logits.clone().requires_grad_()
+    return torch.autograd.grad(loss(leaf, target), leaf)[0]
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("expression", CASES)
+def test_compiled_as_one_graph(expression, kind):
+    torch._dynamo.reset()
+    loss, target = make_loss(expression), TARGETS[kind]
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(LOGITS, target), loss(LOGITS, target), rtol=1e-12, atol=1e-14)
+    torch.testing.assert_close(gradient(compiled, LOGITS, target), gradient(loss, LOGITS, target), rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("expression", ["ce", "nf-mae", "logit-bias"])
+def test_compiled_to_machine_code(expression):
+    torch._dynamo.reset()
+    loss = make_loss(expression, weight=[1.0, 2.0, 0.5, 1.0, 1.0], label_smoothing=0.1)
+    compiled = torch.compile(loss, fullgraph=True)
+    logits = LOGITS.float()
+    torch.testing.assert_close(gradient(compiled, logits, INDICES), gradient(loss, logits, INDICES), rtol=1e-5, atol=1e-7)
+
+
+def test_changing_a_parameter_compiles_once_more_and_never_again():
+    torch._dynamo.reset()
+    counters.clear()
+    loss = GeneralizedCrossEntropyLoss(q=0.9)
+    compiled = torch.compile(loss, fullgraph=True, backend="eager")
+    for q in (0.8, 0.7, 0.6, 0.5, 0.4):
+        loss.q = q
+        torch.testing.assert_close(compiled(LOGITS, INDICES), loss(LOGITS, INDICES))
+    assert counters["stats"]["unique_graphs"] <= 2
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("expression", CASES)
+def test_functional_gradients(expression, kind):
+    loss, target = make_loss(expression), TARGETS[kind]
+    torch.testing.assert_close(grad(loss)(LOGITS, target), gradient(loss, LOGITS, target), rtol=1e-11, atol=1e-14)
+    plain = torch.autograd.functional.hessian(lambda logits: loss(logits, target), LOGITS)
+    torch.testing.assert_close(hessian(loss)(LOGITS, target), plain, rtol=1e-9, atol=1e-12)
+    tangent = torch.ones_like(LOGITS).cumsum(1)
+    _, change = jvp(lambda logits: loss(logits, target), (LOGITS,), (tangent,))
+    torch.testing.assert_close(change, (gradient(loss, LOGITS, target) * tangent).sum(), rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("expression", CASES)
+def test_mapped_over_examples(expression, kind):
+    loss, target = make_loss(expression), TARGETS[kind][:5]
+    rows = LOGITS[:5]
+    each = torch.stack([loss(row, label) for row, label in zip(rows, target, strict=True)])
+    torch.testing.assert_close(vmap(loss)(rows, target), each, rtol=1e-11, atol=1e-14)
+    gradients = torch.stack([gradient(loss, row, label) for row, label in zip(rows, target, strict=True)])
+    torch.testing.assert_close(vmap(grad(loss))(rows, target), gradients, rtol=1e-11, atol=1e-14)
+    torch.testing.assert_close(jacrev(vmap(loss))(rows, target).diagonal(0, 0, 1).T, gradients, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("expression", CASES)
+def test_mapped_over_models(expression):
+    """Stacked models share their targets, as in an ensemble."""
+    loss = make_loss(expression)
+    stacked = torch.stack([LOGITS, 2 * LOGITS, -LOGITS], dim=1)
+    each = torch.stack([loss(stacked[:, model], INDICES) for model in range(3)])
+    torch.testing.assert_close(vmap(loss, in_dims=(1, None))(stacked, INDICES), each, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("expression", CASES)
+def test_exported(expression, kind):
+    loss, target = make_loss(expression), TARGETS[kind]
+    program = torch.export.export(loss, (LOGITS, target))
+    torch.testing.assert_close(program.module()(LOGITS, target), loss(LOGITS, target), rtol=1e-12, atol=1e-14)
