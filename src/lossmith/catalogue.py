@@ -18,7 +18,7 @@ def listing() -> str:
 def description(name: str) -> str:
     """Return the documentation of one loss with its parameters and their ranges."""
     if name not in LOSSES:
-        raise ValueError(f"unknown loss {name!r}{nearest(name, LOSSES)}. 'lossmith list' names all.")
+        raise ValueError(f"unknown loss {name!r}{nearest(name, LOSSES)} 'lossmith list' names all.")
     loss = LOSSES[name]
     parts = [f"{name}: lossmith.{loss.__name__}", inspect.getdoc(loss) or "", _parameters(loss)]
     if loss.presets:

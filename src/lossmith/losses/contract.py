@@ -34,7 +34,7 @@ class Options(TypedDict, total=False):
 
 
 class ClassificationLoss(nn.Module):
-    """Base of all losses: a drop-in for ``torch.nn.CrossEntropyLoss``.
+    """Base of all losses: a drop-in for ``torch.nn.CrossEntropyLoss``. In formulas ``p`` is the probability of the target.
 
     A subclass gives its ``name``, the ``limits`` of its parameters and :meth:`example_losses`.
     """
@@ -67,8 +67,10 @@ class ClassificationLoss(nn.Module):
     def for_classes(cls, num_classes: int, **options: Any) -> Self:
         """Make the loss with the parameters published for this number of classes."""
         if num_classes not in cls.presets:
-            known = ", ".join(map(str, cls.presets)) or "none: it has no published presets"
-            raise ValueError(f"{cls.__name__}: num_classes must be one of {known}, got {num_classes}.")
+            known = (
+                f"one of {', '.join(map(str, cls.presets))}" if cls.presets else "left out, as there are no published parameters"
+            )
+            raise ValueError(f"{cls.__name__}: num_classes must be {known}, got {num_classes}.")
         return cls(**cls.presets[num_classes], **options)
 
     @abstractmethod

@@ -10,7 +10,7 @@ __all__ = ["CrossEntropyLoss"]
 
 
 class CrossEntropyLoss(TargetProbabilityLoss):
-    r"""Cross-entropy, :math:`-\log p_y`. Use it on clean labels, and as the baseline on any.
+    """Cross-entropy, ``-log p``. Use it on clean labels, and as the baseline on any.
 
     The same function as ``torch.nn.CrossEntropyLoss``, and exact where torch's is not: when the target has nearly all
     of the probability, the loss and its gradient keep their digits instead of rounding to 0.

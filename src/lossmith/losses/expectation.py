@@ -13,7 +13,7 @@ __all__ = ["CrossEntropyExpectationLoss", "ExpectationLoss", "MAELoss"]
 
 
 class ExpectationLoss(TargetProbabilityLoss):
-    r"""Expectation loss, :math:`1 - p_y`: the probability of predicting another class than the target.
+    """Expectation loss, ``1 - p``: the probability of predicting another class than the target.
 
     Bounded and symmetric, hence robust to label noise, but slow to learn with many classes: see ``logit-bias``. Half of
     :class:`MAELoss`.
@@ -33,7 +33,7 @@ class ExpectationLoss(TargetProbabilityLoss):
 
 
 class MAELoss(TargetProbabilityLoss):
-    r"""Mean absolute error :math:`\|onehot - p\|_1 = 2 (1 - p_y)`, for labels with much noise and few classes.
+    """Mean absolute error, ``2 (1 - p)``, for labels with much noise and few classes.
 
     Bounded by 2 and symmetric: the losses of one example under all labels add up to a constant. With more than a few
     classes a fresh network hardly learns from it: wrap it in :class:`~lossmith.LogitBias`. Twice :class:`ExpectationLoss`.
@@ -53,11 +53,11 @@ class MAELoss(TargetProbabilityLoss):
 
 
 class CrossEntropyExpectationLoss(TargetProbabilityLoss):
-    r"""Cross-entropy mixed with the expectation loss, :math:`-\alpha \log p_y + \beta (1 - p_y)`.
+    """Cross-entropy mixed with the expectation loss, ``-alpha log p + beta (1 - p)``.
 
     Use it to turn from the hardest examples to those near the decision, most often towards the end of training. The focus
-    F in [0, 0.5] is the probability of the examples that pull most: :math:`\alpha = 1, \beta = 1 / (1 - 2F)`, and
-    :math:`\alpha = 0, \beta = 1` at F = 0.5. Give either ``focus`` or both of ``alpha`` and ``beta``, each >= 0.
+    F in [0, 0.5] is the probability of the examples that pull most: alpha = 1 and beta = 1 / (1 - 2F), and alpha = 0 and
+    beta = 1 at F = 0.5. Give either ``focus`` or both of ``alpha`` and ``beta``, each >= 0.
     It is cross-entropy when alpha = 1 and beta = 0, and the expectation loss when focus = 0.5.
 
     >>> import torch

@@ -74,7 +74,7 @@ class LossReader:
         token = self._take()
         if token.text not in self._catalogue:
             hint = nearest(token.text, self._catalogue)
-            raise ValueError(f"make_loss: unknown loss {token.text!r} in {self._text!r}{hint}. 'lossmith list' names all.")
+            raise ValueError(f"make_loss: unknown loss {token.text!r} in {self._text!r}{hint} 'lossmith list' names all.")
         loss_class = self._catalogue[token.text]
         preset = self._preset(loss_class) if self._accept("@") else {}
         arguments, keywords = self._arguments() if self._accept("(") else ([], {})
@@ -86,7 +86,7 @@ class LossReader:
         for name in keywords:
             if name not in names and name not in Options.__annotations__:
                 hint = nearest(name, [*names, *Options.__annotations__])
-                raise ValueError(f"{loss_class.__name__}: unknown parameter {name!r} in {self._text!r}{hint}.")
+                raise ValueError(f"{loss_class.__name__}: unknown parameter {name!r} in {self._text!r}{hint}")
         wraps = any(isinstance(value, ClassificationLoss) for value in (*arguments, *keywords.values()))
         options = {} if wraps else self._options  # a wrapper has the options of what it wraps
         try:
@@ -190,8 +190,8 @@ def _tokens(text: str) -> Iterable[_Token]:
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return a hint at the known word that is most like the given one.
 
-    >>> nearest("gec", ["gce", "mae"])
-    "; did you mean 'gce'?"
+    >>> nearest("gec", ["gce", "mae"]), nearest("xyz", ["gce", "mae"])
+    ("; did you mean 'gce'?", '.')
     """
     matches = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {matches[0]!r}?" if matches else ""
+    return f"; did you mean {matches[0]!r}?" if matches else "."

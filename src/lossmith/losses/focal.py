@@ -14,7 +14,7 @@ __all__ = ["FocalLoss"]
 
 
 class FocalLoss(TargetProbabilityLoss):
-    r"""Focal loss, :math:`-\alpha (1 - p_y)^\gamma \log p_y`, for rare classes and easy majorities; not for noisy labels.
+    """Focal loss, ``-alpha (1 - p)**gamma log p``, for rare classes and easy majorities; not for noisy labels.
 
     Examples that are predicted well count less, the more so the larger gamma >= 0. ``alpha`` > 0 scales the whole loss; a
     factor for each class is ``weight``. Cross-entropy when gamma = 0 and alpha is not given.

@@ -16,7 +16,7 @@ __all__ = ["AsymmetricGeneralizedCrossEntropyLoss", "GeneralizedCrossEntropyLoss
 
 
 class GeneralizedCrossEntropyLoss(TargetProbabilityLoss):
-    r"""Generalised cross-entropy, :math:`(1 - p_y^q) / q`: a good first choice on noisy labels.
+    """Generalised cross-entropy, ``(1 - p**q) / q``: a good first choice on noisy labels.
 
     Learns nearly as fast as cross-entropy and is bounded by 1/q. 0 <= q <= 1: cross-entropy when q = 0, the expectation
     loss when q = 1. With many classes use a smaller q, such as 0.48 for a thousand.
@@ -43,7 +43,7 @@ class GeneralizedCrossEntropyLoss(TargetProbabilityLoss):
 
 
 class TruncatedGeneralizedCrossEntropyLoss(GeneralizedCrossEntropyLoss):
-    r"""Generalised cross-entropy that gives up on improbable targets: constant, with no gradient, where :math:`p_y \le k`.
+    """Generalised cross-entropy that gives up on improbable targets: constant, with no gradient, where ``p <= k``.
 
     Use it when many labels are wrong, after some epochs of another loss: what the model still finds improbable by then is
     left alone. 0 <= q <= 1, 0 <= k < 1; ``gce`` when k = 0.
@@ -73,7 +73,7 @@ class TruncatedGeneralizedCrossEntropyLoss(GeneralizedCrossEntropyLoss):
 
 
 class AsymmetricGeneralizedCrossEntropyLoss(TargetProbabilityLoss):
-    r"""Asymmetric generalised cross-entropy, :math:`((b + 1)^q - (b + p_y)^q) / q`.
+    """Asymmetric generalised cross-entropy, ``((b + 1)**q - (b + p)**q) / q``.
 
     Robust while the true label is the most frequent one for each input; b >= 0 softens the pull of improbable targets,
     q >= 0. ``gce`` when b = 0, cross-entropy when b = 0 and q = 0, the expectation loss when q = 1.
@@ -83,7 +83,7 @@ class AsymmetricGeneralizedCrossEntropyLoss(TargetProbabilityLoss):
     tensor(0.8750)
 
     Reference: Zhou et al. 2021; AGCE of Staats, Thamm and Rosenow, "Noise-robust loss functions", table 1, with the
-    derivative :math:`-p_y (b + p_y)^{q-1}` where the paper prints another index.
+    derivative ``-p (b + p)**(q - 1)`` where the paper prints another index.
     """
 
     name = "agce"

@@ -11,7 +11,7 @@ __all__ = ["MaximumProbabilityCrossEntropyLoss"]
 
 
 class MaximumProbabilityCrossEntropyLoss(ClassificationLoss):
-    r"""Maximum-probability cross-entropy, :math:`-(\max_c p_c - p_y) \log p_y`.
+    """Maximum-probability cross-entropy, ``-(max_c p_c - p) log p``.
 
     Nothing to learn from examples that are predicted right; for comparison, as it starts slowly with many classes.
 

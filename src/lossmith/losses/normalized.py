@@ -15,7 +15,7 @@ __all__ = ["NormalizedCrossEntropyLoss", "NormalizedFocalLoss"]
 
 
 class NormalizedCrossEntropyLoss(TermLoss):
-    r"""Normalised cross-entropy, :math:`\log p_y / \sum_c \log p_c`.
+    """Normalised cross-entropy, ``log p / sum_c log p_c``.
 
     In [0, 1] and symmetric, hence robust to label noise, but underfits alone: use it as the active part of a sum such as
     ``nce-mae`` or ``nce-agce``.
@@ -35,10 +35,10 @@ class NormalizedCrossEntropyLoss(TermLoss):
 
 
 class NormalizedFocalLoss(TermLoss):
-    r"""Normalised focal loss, :math:`(1 - p_y)^\gamma \log p_y / \sum_c (1 - p_c)^\gamma \log p_c`.
+    """Normalised focal loss, ``(1 - p)**gamma log p / sum_c (1 - p_c)**gamma log p_c``.
 
     In [0, 1] and robust to label noise; the active part of ``nf-mae``. gamma >= 0; ``nce`` when gamma = 0.
-    ``printed=True`` is the form printed by Staats, Thamm and Rosenow, with :math:`\log((1 - p)^\gamma p)` in both places, which
+    ``printed=True`` is the form printed by Staats, Thamm and Rosenow, with ``log((1 - p)**gamma p)`` in both places, which
     also pushes probabilities away from 1.
 
     >>> import torch

@@ -13,11 +13,11 @@ __all__ = ["SymmetricCrossEntropyLoss"]
 
 
 class SymmetricCrossEntropyLoss(TargetProbabilityLoss):
-    r"""Symmetric cross-entropy: :math:`\alpha` cross-entropy + :math:`\beta` reverse cross-entropy.
+    """Symmetric cross-entropy, ``-alpha log p - beta log_zero (1 - p)``: cross-entropy in both directions.
 
-    The reverse cross-entropy :math:`-\sum_c p_c \log t_c`, with ``log_zero`` < 0 in the place of :math:`\log 0`, is
-    :math:`-A (1 - p_y)` for :math:`A` = ``log_zero``. Fits fast through the first part and resists noise through the
-    second; alpha, beta >= 0. Cross-entropy when alpha = 1 and beta = 0.
+    The reverse cross-entropy is ``-sum_c p_c log t_c`` for the one-hot target t, with ``log_zero`` < 0 in the place of the
+    logarithm of 0. Fits fast through the first part and resists noise through the second; alpha, beta >= 0.
+    Cross-entropy when alpha = 1 and beta = 0.
 
     >>> import torch
     >>> SymmetricCrossEntropyLoss(alpha=0.0)(torch.zeros(4), torch.tensor(0))

@@ -15,10 +15,10 @@ __all__ = ["TamedCrossEntropyLoss"]
 
 
 class TamedCrossEntropyLoss(TargetProbabilityLoss):
-    r"""Tamed cross-entropy, :math:`((1 - \log p_y)^{1 - \alpha} - 1) / (1 - \alpha)`.
+    """Tamed cross-entropy, ``((1 - log p)**(1 - alpha) - 1) / (1 - alpha)``.
 
     Like cross-entropy on well predicted examples, but the pull of improbable targets fades slowly: a mild remedy for a few
-    wrong labels. alpha >= 0; cross-entropy when alpha = 0, :math:`\log(1 - \log p_y)` when alpha = 1.
+    wrong labels. alpha >= 0; cross-entropy when alpha = 0, ``log(1 - log p)`` when alpha = 1.
 
     >>> import torch
     >>> TamedCrossEntropyLoss(alpha=0.5)(torch.zeros(2), torch.tensor(0))

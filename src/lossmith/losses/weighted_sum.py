@@ -140,9 +140,9 @@ class _ActivePassive(WeightedSum):
 
 
 class NormalizedCrossEntropyMAELoss(_ActivePassive):
-    r"""Normalised cross-entropy and mean absolute error, :math:`\alpha` NCE + :math:`\beta` MAE, for noisy labels.
+    """Normalised cross-entropy and mean absolute error, ``alpha NCE + beta MAE``, for noisy labels.
 
-    The active first part learns, the passive second resists. alpha, beta >= 0. MAE is :math:`2 (1 - p_y)` here, as in the
+    The active first part learns, the passive second resists. alpha, beta >= 0. MAE is ``2 (1 - p)`` here, as in the
     paper whose weights these are; gradients are large, so that the learning rate must be small.
 
     >>> NormalizedCrossEntropyMAELoss.for_classes(100)
@@ -159,7 +159,7 @@ class NormalizedCrossEntropyMAELoss(_ActivePassive):
 
 
 class NormalizedFocalMAELoss(_ActivePassive):
-    r"""Normalised focal loss and mean absolute error, :math:`\alpha` NF + :math:`\beta` MAE, for noisy labels.
+    """Normalised focal loss and mean absolute error, ``alpha NF + beta MAE``, for noisy labels.
 
     alpha, beta >= 0; see ``nce-mae``. With a hundred classes and more the published beta is 0.2.
 
@@ -177,7 +177,7 @@ class NormalizedFocalMAELoss(_ActivePassive):
 
 
 class NormalizedCrossEntropyAGCELoss(_ActivePassive):
-    r"""Normalised and asymmetric generalised cross-entropy, :math:`\alpha` NCE + :math:`\beta` AGCE, for noisy labels.
+    """Normalised and asymmetric generalised cross-entropy, ``alpha NCE + beta AGCE``, for noisy labels.
 
     alpha, beta, b, q >= 0. The preset for a thousand classes is the one computed without training.
 

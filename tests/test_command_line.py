@@ -1,0 +1,54 @@
+"""The command ``lossmith``, run as a user runs it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from lossmith import LOSSES
+from lossmith.command_line import main
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "lossmith", *arguments], capture_output=True, text=True, check=False)  # noqa: S603
+
+
+def test_help_does_not_import_torch():
+    code = "import sys; from lossmith.command_line import main\ntry: main(['--help'])\nfinally: assert 'torch' not in sys.modules"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert "list every loss" in result.stdout
+
+
+def test_importing_the_package_does_not_import_torch_but_using_it_does():
+    code = "import sys, lossmith; assert 'torch' not in sys.modules; lossmith.FocalLoss(); assert 'torch' in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603
+
+
+def test_only_torch_and_numpy_are_imported_by_the_losses():
+    code = (
+        "import sys, torch; before = {name.partition('.')[0] for name in sys.modules};"
+        "import lossmith; lossmith.make_loss('ce');"
+        "more = {name.partition('.')[0] for name in sys.modules} - before - set(sys.stdlib_module_names);"
+        "assert more == {'lossmith'}, more"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603
+
+
+def test_list_names_every_loss(capsys):
+    assert main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("(")[0].split()[0] for line in lines] == list(LOSSES)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_show(name, capsys):
+    assert main(["show", name]) == 0
+    shown = capsys.readouterr().out
+    assert LOSSES[name].__name__ in shown
+    assert all(f"  {parameter} = " in shown for parameter in LOSSES[name].limits)
+
+
+def test_as_a_module():
+    result = run("show", "gec")
+    assert result.returncode == 2
+    assert result.stderr == "lossmith: unknown loss 'gec'; did you mean 'gce'? 'lossmith list' names all.\n"
