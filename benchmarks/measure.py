@@ -42,10 +42,10 @@ def peak_memory(step: Step) -> int:
     gc.collect()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         step()
+    changes = [event for event in profiler.profiler.kineto_results.events() if event.name() == "[memory]"]
     held = peak = 0
-    changes = sorted((event for event in profiler.events() if event.name == "[memory]"), key=lambda event: event.time_range.start)
-    for event in changes:
-        held += event.cpu_memory_usage
+    for event in sorted(changes, key=lambda event: event.start_ns()):
+        held += event.nbytes()
         peak = max(peak, held)
     return peak
 

@@ -1,0 +1,76 @@
+"""Time and memory of every loss beside ``F.cross_entropy``: ``python -m benchmarks.losses`` (``make bench``).
+
+Forward and backward in single precision; each figure is the best time of many divided by cross-entropy's in the same run.
+"""
+
+import argparse
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from benchmarks.measure import best_times, machine, markdown_table, peak_memory, training_step
+from lossmith import LOSSES, make_loss
+
+SHAPES = ((128, 10), (256, 100), (256, 1000), (4096, 1000), (512, 32000))
+# The others have benchmarks of their own, beside rivals of their own.
+NAMES = [name for name in LOSSES if name not in ("bi-tempered", "tsallis", "smooth-topk", "hard-topk")]
+BASELINE = "F.cross_entropy"
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+def inputs(shape: tuple[int, int], kind: str) -> tuple[Tensor, Tensor]:
+    """Return logits as a fresh network gives them, and targets."""
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(shape, generator=generator).requires_grad_()
+    if kind == "probabilities":
+        return logits, torch.softmax(torch.randn(shape, generator=generator), 1)
+    return logits, torch.randint(shape[1], shape[:1], generator=generator)
+
+
+def ratios(losses: dict[str, Loss], shape: tuple[int, int], kind: str, seconds: float) -> dict[str, str]:
+    """Return the time of each loss, relative to cross-entropy on the same inputs."""
+    logits, target = inputs(shape, kind)
+    times = best_times({name: training_step(loss, logits, target) for name, loss in losses.items()}, seconds=seconds)
+    return {name: f"{time / times[BASELINE]:.2f}" for name, time in times.items()}
+
+
+def buffers(losses: dict[str, Loss], shape: tuple[int, int], kind: str) -> dict[str, str]:
+    """Return the peak of extra memory in multiples of the logits' size."""
+    logits, target = inputs(shape, kind)
+    size = logits.numel() * logits.element_size()
+    return {name: f"{peak_memory(training_step(loss, logits, target)) / size:.2f}" for name, loss in losses.items()}
+
+
+def print_table(title: str, columns: dict[str, dict[str, str]]) -> None:
+    """Print one row per loss and one column per shape."""
+    names = list(next(iter(columns.values())))
+    rows = [[name, *(column[name] for column in columns.values())] for name in names]
+    print(f"\n### {title}\n\n{markdown_table(['loss', *columns], rows)}", flush=True)
+
+
+def main() -> None:
+    """Measure everything and print it as Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=0.7, help="per loss and shape (default: 0.7)")
+    parser.add_argument("--losses", default=",".join(NAMES), help="names or expressions, separated by commas")
+    parser.add_argument("--compiled", action="store_true", help="compile cross-entropy and the losses")
+    options = parser.parse_args()
+    losses: dict[str, Loss] = {BASELINE: F.cross_entropy}
+    losses |= {name: make_loss(name) for name in options.losses.split(",")}
+    print(machine())
+    if options.compiled:
+        compiled: dict[str, Loss] = {name: torch.compile(loss, fullgraph=True, dynamic=False) for name, loss in losses.items()}
+        columns = {str(shape): ratios(compiled, shape, "indices", options.seconds) for shape in SHAPES}
+        print_table("Compiled, class indices: time relative to compiled F.cross_entropy", columns)
+        return
+    for kind in ("indices", "probabilities"):
+        columns = {str(shape): ratios(losses, shape, kind, options.seconds) for shape in SHAPES}
+        columns["memory"] = buffers(losses, (4096, 1000), kind)
+        what = "class indices" if kind == "indices" else "class probabilities"
+        print_table(f"Eager, {what}: time relative to F.cross_entropy, memory in buffers of the logits' size", columns)
+
+
+if __name__ == "__main__":
+    main()
