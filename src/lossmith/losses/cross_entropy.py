@@ -1,6 +1,5 @@
 """Cross-entropy: the loss that all others are measured against."""
 
-import torch
 from torch import Tensor
 
 from lossmith.losses.target_probability import TargetProbabilityLoss
@@ -28,4 +27,4 @@ class CrossEntropyLoss(TargetProbabilityLoss):
 
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return ``-log p`` and 1."""
-        return -target.log, torch.ones_like(target.p)
+        return -target.log, target.p.new_ones(()).expand_as(target.p)

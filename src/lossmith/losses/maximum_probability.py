@@ -51,7 +51,7 @@ class _MaximumProbability:
         lead = -rival_prob * torch.expm1(behind)
         cost = torch.where(behind < 0, -softmax.target.log.to(logits.dtype), 0.0)
         prob, rest = softmax.target.p.to(logits.dtype), softmax.target.rest.to(logits.dtype)
-        bystanders = softmax.direction.scatter(1, rival, 0.0).scatter(1, index, 0.0)
+        bystanders = overwrite(overwrite(softmax.direction, rival, 0.0), index, 0.0)
         lag = 2 * prob + bystanders.sum(1, keepdim=True)
         gradient = overwrite(bystanders * (lead - lead * cost), rival, rival_prob * (lead + cost * lag))
         return (lead * cost).squeeze(1), (overwrite(gradient, index, -(lead * rest + cost * prob * (1 + lead))),)
