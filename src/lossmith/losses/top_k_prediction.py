@@ -13,7 +13,7 @@ def topk_probabilities(logits: Tensor, k: int, *, scale: float = 1.0, normalize:
     """Return how likely each class is to be among k, a set of k classes being as likely as ``exp(sum of its scores / scale)``.
 
     For ranking or averaging predictions of k classes, over crops say. The probabilities sum to k; they are divided by k unless
-    ``normalize`` is false. ``logits`` are ``(C)``, ``(N, C)`` or ``(N, C, d1, ...)``, and 1 <= k < C. For k = 1 this is the softmax.
+    ``normalize`` is false. ``logits`` are ``(C)``, ``(N, C)`` or ``(N, C, d1, ...)``; 1 <= k < C. For k = 1 this is the softmax.
     A ``SmoothTopKLoss`` predicts with ``scale = k tau``.
 
     >>> topk_probabilities(torch.tensor([2.0, 2.0, 0.0]), k=2, normalize=False)

@@ -1,7 +1,7 @@
 """The smooth k-th largest value of a row, and its gradient.
 
 ``scale (log sigma_k - log sigma_(k-1))`` of the weights ``exp(value / scale)`` tends to the k-th largest value when the scale
-tends to 0. Its gradient is ``pi_k - pi_(k-1)``, the probabilities that an element is in a random subset of k or of k - 1 elements.
+tends to 0. Its gradient is ``pi_k - pi_(k-1)``, the probabilities of an element to be in a random subset of k or of k - 1.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from lossmith.numerics.precision import in_double
-from lossmith.numerics.rowwise import BLOCK_ELEMENTS
 from lossmith.numerics.softmax import overwrite
 from lossmith.numerics.subset_frequencies import KthByFrequencies
 from lossmith.numerics.subsets import alternating_signs, rest_polynomials, subset_sums
@@ -22,6 +21,8 @@ __all__ = ["MOST_POWER_SUMS", "KthByPowerSums", "SmoothKth", "power_sums", "smoo
 # above the second limit double precision would give less than a user of double precision expects.
 MOST_SINGLE_POWER_SUMS = 6
 MOST_POWER_SUMS = 24
+# Rows are walked over in blocks of about this many elements, which fit the cache three times.
+BLOCK_ELEMENTS = 1 << 18
 
 
 class SmoothKth(Protocol):
@@ -52,18 +53,19 @@ class KthByPowerSums:
         self._dtype = values.dtype
         self._top_index, top, self._weights, power_sums = _split_rows(values, index, k, scale)
         self.reference = top[:, -1:]
-        self._holes = ((self.reference - top) / scale).exp()
-        self._sums = subset_sums(self._holes, rest_polynomials(power_sums))
-        self.excess = (self._sums.totals[:, :1] / self._sums.totals[:, 1:2]).log()
+        self._gaps = (top - self.reference) / scale
+        rest = rest_polynomials(power_sums)
+        self._sums = subset_sums(self._gaps, rest, torch.nn.functional.pad(rest[:, 1:], (0, 1)))
+        self._ends = self._sums.totals[:, :1], self._sums.totals[:, 1:2]
+        self.excess = (self._ends[0] / self._ends[1]).log()
 
     def gradient(self, factor: Tensor) -> Tensor:
         """Return ``factor`` times the gradient, in the place of the weights where it can."""
-        totals, rest, without = self._sums
-        first, second = totals[:, :1], totals[:, 1:2]
-        coefficients = alternating_signs(totals[:, 2:]) * (totals[:, 1:-1] / first - totals[:, 2:] / second)
-        gradient = _polynomials(self._weights, factor * coefficients, self._dtype)
-        missing = without @ torch.stack([rest[:, :-1] / second, rest[:, 1:] / first], 2)
-        top_gradient = factor * self._holes * (missing[..., 0] - missing[..., 1])
+        totals, present, absent = self._sums
+        first, second = factor / self._ends[0], factor / self._ends[1]
+        coefficients = alternating_signs(present) * (totals[:, 1:-1] * first - totals[:, 2:] * second)
+        gradient = _polynomials(self._weights, coefficients, self._dtype)
+        top_gradient = (-self._gaps).exp() * (present * second - absent * first)
         return overwrite(gradient, self._top_index, top_gradient.to(self._dtype))
 
 
@@ -83,21 +85,18 @@ def _split_rows(values: Tensor, index: Tensor, k: int, scale: float) -> _Split:
     if not _walks_in_blocks(values):
         return _split(values, index, k, scale, dtype)
     weights = torch.empty_like(values, dtype=dtype)
-    blocks = []
-    for rows in _blocks(values):
-        block = _split(values[rows], index[rows], k, scale, dtype)
-        weights[rows] = block.weights
-        blocks.append((block.top_index, block.top, block.power_sums))
-    top_index, top, power_sums = (torch.cat(parts) for parts in zip(*blocks, strict=True))
+    blocks = [_split(values[rows], index[rows], k, scale, dtype, out=weights[rows]) for rows in _blocks(values)]
+    top_index, top, power_sums = (torch.cat(parts) for parts in zip(*((a, b, d) for a, b, _, d in blocks), strict=True))
     return _Split(top_index, top, weights, power_sums)
 
 
-def _split(values: Tensor, index: Tensor, k: int, scale: float, dtype: torch.dtype) -> _Split:
+def _split(values: Tensor, index: Tensor, k: int, scale: float, dtype: torch.dtype, out: Tensor | None = None) -> _Split:
     others = values.scatter(1, index, -torch.inf)
     top, top_index = others.topk(k, 1)
     # Where fewer than k values are finite, the k-th is as low as a number can be.
     top = top.clamp(min=torch.finfo(top.dtype).min)
-    gaps = _in_place(others.to(dtype), "sub", top[:, -1:].to(dtype))
+    # The difference is exact where it matters. Dividing the values by a small scale first would magnify their rounding.
+    gaps = torch.sub(others.to(dtype), top[:, -1:].to(dtype), out=out)
     weights = _in_place(overwrite(_in_place(gaps, "mul", 1 / scale), top_index, -torch.inf), "exp")
     return _Split(top_index, in_double(top), weights, power_sums(weights, k))
 
@@ -113,21 +112,21 @@ def power_sums(weights: Tensor, k: int) -> Tensor:
 
 
 def _polynomials(weights: Tensor, coefficients: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return ``sum_m c_m e**m`` of each weight, in a given precision."""
+    """Return ``sum_m c_m e**m``, m = 1 .. k, of each weight, in a given precision."""
     coefficients = coefficients.to(weights.dtype)
     if not _walks_in_blocks(weights):
-        return (_without_constant(weights, coefficients)).to(dtype)
+        return _polynomial(weights, coefficients).to(dtype)
     result = weights if weights.dtype == dtype else torch.empty_like(weights, dtype=dtype)
     for rows in _blocks(weights):
-        result[rows] = _without_constant(weights[rows], coefficients[rows])
+        _polynomial(weights[rows], coefficients[rows], out=result[rows])
     return result
 
 
-def _without_constant(weights: Tensor, coefficients: Tensor) -> Tensor:
+def _polynomial(weights: Tensor, coefficients: Tensor, out: Tensor | None = None) -> Tensor:
     *lower, value = coefficients.unsqueeze(2).unbind(1)
     for coefficient in reversed(lower):
         value = torch.addcmul(coefficient, value, weights)
-    return value * weights
+    return torch.mul(value, weights, out=out)
 
 
 def _in_place(tensor: Tensor, name: str, *arguments: Tensor | float) -> Tensor:

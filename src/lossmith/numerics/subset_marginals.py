@@ -24,15 +24,18 @@ def log_odds_of_absence(values: Tensor, k: int, scale: float) -> Tensor:
 
 def _by_power_sums(values: Tensor, top: Tensor, top_index: Tensor, scale: float) -> Tensor:
     """See :mod:`lossmith.numerics.subsets`; the rest is measured from the largest of it, so that it cannot underflow."""
-    top_index, kth, next_one = top_index[:, :-1], top[:, -2:-1], top[:, -1:]
+    top, kth, next_one, top_index = top[:, :-1], top[:, -2:-1], top[:, -1:], top_index[:, :-1]
     weights = ((values - next_one) / scale).scatter(1, top_index, -torch.inf).exp()
-    rest = rest_polynomials(power_sums(weights, top_index.shape[1]))
+    polynomials = rest_polynomials(power_sums(weights, top.shape[1]))
     step = (next_one - kth) / scale
-    powers = (step * torch.arange(rest.shape[1], dtype=step.dtype, device=step.device)).exp()
-    sums = subset_sums(((kth - top[:, :-1]) / scale).exp(), rest * powers)
-    absent = _absence_in_rest((values - kth) / scale, weights * step.exp(), sums.totals)
-    top_absent = (next_one - top[:, :-1]) / scale + _log_quotient(sums.without, rest[:, 1:] * powers[:, :-1], sums.rest[:, :-1])
-    return absent.scatter(1, top_index, top_absent)
+    steps = (step * torch.arange(polynomials.shape[1], dtype=step.dtype, device=step.device)).exp()
+    risen = torch.nn.functional.pad(polynomials[:, 1:], (0, 1)) * steps
+    totals, present, absent = subset_sums((top - kth) / scale, polynomials * steps, risen)
+    rest_absent = _absence_in_rest((values - kth) / scale, weights * step.exp(), totals)
+    # Nothing is absent where no more than k elements are possible.
+    smallest = torch.finfo(absent.dtype).tiny
+    top_absent = (next_one - top) / scale + (absent.clamp(min=smallest) / present).log()
+    return rest_absent.scatter(1, top_index, top_absent)
 
 
 def _absence_in_rest(log_weights: Tensor, weights: Tensor, totals: Tensor) -> Tensor:
@@ -41,12 +44,6 @@ def _absence_in_rest(log_weights: Tensor, weights: Tensor, totals: Tensor) -> Te
     for coefficient in reversed(lower):
         present = torch.addcmul(coefficient, present, weights)
     return ((totals[:, :1] - weights * present) / present).log() - log_weights
-
-
-def _log_quotient(without: Tensor, absent: Tensor, present: Tensor) -> Tensor:
-    absent, present = (without @ torch.stack([absent, present], 2)).unbind(2)
-    # Nothing is absent where no more than k elements are possible.
-    return absent.clamp(min=torch.finfo(absent.dtype).tiny).log() - present.log()
 
 
 def _by_frequencies(values: Tensor, top: Tensor, top_index: Tensor, scale: float) -> Tensor:

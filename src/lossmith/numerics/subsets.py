@@ -10,6 +10,7 @@ multiplied out, with positive terms only. Those of the rest come from power sums
 to ``2**k / (k + 1)`` relative to ``A_0``, the worst case being one rest element as large as all of the k largest.
 """
 
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -18,57 +19,111 @@ from torch import Tensor
 
 __all__ = ["SubsetSums", "alternating_signs", "rest_polynomials", "subset_sums"]
 
+# With up to this many holes, all products of them are formed at once.
+MOST_TABULATED = 8
+
 
 class SubsetSums(NamedTuple):
     """Sums over the subsets of rows."""
 
     totals: Tensor
     """``A_0 .. A_(k+1)``, of which the last is 0, ``(N, k + 2)``."""
-    rest: Tensor
-    """``sigma_0 .. sigma_k`` of the rest, ``(N, k + 1)``."""
-    without: Tensor
-    """``sigma_0 .. sigma_(k-1)`` of the holes without each of them, ``(N, k, k)``."""
+    present: Tensor
+    """``sum_m sigma_m(holes without i) rest_m``, ``(N, k)``: subsets of k - 1 of the k largest that lack i, and others."""
+    absent: Tensor
+    """``sum_m sigma_m(holes without i) risen_m``, ``(N, k)``."""
 
 
-def subset_sums(holes: Tensor, rest: Tensor) -> SubsetSums:
-    """Return the sums for holes ``(N, k)`` and the polynomials of the rest ``(N, k + 1)``."""
-    k = holes.shape[1]
-    polynomials = _products_without_each(holes)
-    padded = torch.nn.functional.pad(polynomials[:, k], (0, k + 1))
-    shifted = padded[:, _shifts(k, holes.device)]
-    return SubsetSums((shifted @ rest.unsqueeze(2)).squeeze(2), rest, polynomials[:, :k, :k])
+def subset_sums(gaps: Tensor, rest: Tensor, risen: Tensor) -> SubsetSums:
+    """Return the sums for holes ``exp(-gaps)``, ``(N, k)``, and two polynomials of the rest, ``(N, k + 1)``."""
+    k = gaps.shape[1]
+    polynomials = (_tabulated_products if k <= MOST_TABULATED else _products)(gaps)
+    sums = polynomials @ torch.stack([rest, risen], 2)
+    return SubsetSums(sums[:, : k + 2, 0], *sums[:, k + 2 :].unbind(2))
 
 
-@cache
-def _shifts(k: int, device: torch.device) -> Tensor:
-    """Return ``d + m`` for ``d = 0 .. k + 1`` and ``m = 0 .. k``."""
-    return torch.arange(k + 2, device=device).unsqueeze(1) + torch.arange(k + 1, device=device)
+def _tabulated_products(gaps: Tensor) -> Tensor:
+    """Return ``sigma_(d+m)`` of all holes for ``d = 0 .. k + 1``, then ``sigma_m`` without each, ``(N, 2 k + 2, k + 1)``."""
+    k = gaps.shape[1]
+    members = _constant(_members, k, gaps)
+    products = (gaps @ members).exp()
+    return (products @ _constant(_contributions, k, gaps)).view(-1, 2 * k + 2, k + 1)
 
 
-def _products_without_each(holes: Tensor) -> Tensor:
-    """Return the coefficients of ``prod_i (1 + g_i x)`` without each factor, and as the last one with all, ``(N, k + 1, k + 1)``."""
-    k = holes.shape[1]
-    kept = 1 - torch.eye(k + 1, k, dtype=holes.dtype, device=holes.device)
-    factors = (holes.unsqueeze(1) * kept).unsqueeze(3).unbind(2)
-    polynomial = torch.nn.functional.pad(torch.ones_like(factors[0]), (0, k))
+def _members(k: int) -> Tensor:
+    """Return -1 where a hole is in one of the ``2**k`` sets of holes, ``(k, 2**k)``."""
+    sets = torch.arange(2**k)
+    return -(sets >> torch.arange(k).unsqueeze(1) & 1).double()
+
+
+def _contributions(k: int) -> Tensor:
+    """Return which polynomials the product of a set of holes is part of, ``(2**k, (2 k + 2) (k + 1))``."""
+    members = -_members(k)
+    sizes = members.sum(0).view(-1, 1, 1)
+    of_all = sizes == _shifts(k)
+    without_each = (sizes == torch.arange(k + 1)) & (members.T.unsqueeze(2) == 0)
+    return torch.cat([of_all, without_each], 1).double().flatten(1)
+
+
+def _shifts(k: int) -> Tensor:
+    return torch.arange(k + 2).unsqueeze(1) + torch.arange(k + 1)
+
+
+def _products(gaps: Tensor) -> Tensor:
+    """Return the same, multiplied out one hole after the other."""
+    k = gaps.shape[1]
+    kept = 1 - torch.eye(k + 1, k, dtype=gaps.dtype, device=gaps.device)
+    factors = ((-gaps).exp().unsqueeze(1) * kept).unsqueeze(3).unbind(2)
+    polynomials = torch.nn.functional.pad(torch.ones_like(factors[0]), (0, k))
     for factor in factors:
-        shifted = torch.nn.functional.pad(polynomial[:, :, :-1], (1, 0))
-        polynomial = torch.addcmul(polynomial, factor, shifted)
-    return polynomial
+        shifted = torch.nn.functional.pad(polynomials[:, :, :-1], (1, 0))
+        polynomials = torch.addcmul(polynomials, factor, shifted)
+    of_all = torch.nn.functional.pad(polynomials[:, k], (0, k + 1))[:, _shifts(k).to(gaps.device)]
+    return torch.cat([of_all, polynomials[:, :k]], 1)
 
 
 def rest_polynomials(power_sums: Tensor) -> Tensor:
-    """Return ``sigma_0 .. sigma_k`` from the power sums ``p_1 .. p_k``: ``m sigma_m = sum_i (-1)**(i-1) p_i sigma_(m-i)``."""
+    """Return ``sigma_0 .. sigma_k`` from the power sums ``p_1 .. p_k``.
+
+    Newton's identities ``m sigma_m = sum_i (-1)**(i-1) p_i sigma_(m-i)`` are a triangular system.
+    """
     k = power_sums.shape[1]
     signed = power_sums * alternating_signs(power_sums)
-    descending = torch.ones_like(power_sums[:, :1])
-    for m in range(1, k + 1):
-        # Rounding can leave a sum of positive products a little below 0.
-        largest = (signed[:, :m] * descending).sum(1, keepdim=True).clamp(min=0.0) / m
-        descending = torch.cat([largest, descending], 1)
-    return descending.flip(1)
+    column = torch.nn.functional.pad(signed, (1, 0))
+    system = _constant(_degrees, k, power_sums) - column[:, _constant(_distances, k, power_sums)]
+    solution = torch.linalg.solve_triangular(system, signed.unsqueeze(2), upper=False).squeeze(2)
+    # Rounding can leave a sum of positive products a little below 0.
+    return torch.nn.functional.pad(solution.clamp(min=0.0), (1, 0), value=1.0)
+
+
+def _degrees(k: int) -> Tensor:
+    return torch.arange(1.0, k + 1, dtype=torch.float64).diag()
+
+
+def _distances(k: int) -> Tensor:
+    degrees = torch.arange(k)
+    return (degrees.unsqueeze(1) - degrees).clamp(min=0)
 
 
 def alternating_signs(rows: Tensor) -> Tensor:
     """Return 1, -1, 1, ... for the columns of ``rows``."""
-    return 1 - 2 * (torch.arange(rows.shape[1], device=rows.device) % 2).to(rows.dtype)
+    return _constant(_signs, rows.shape[1], rows)
+
+
+def _signs(length: int) -> Tensor:
+    return 1 - 2 * (torch.arange(length) % 2).double()
+
+
+def _constant(build: Callable[[int], Tensor], k: int, like: Tensor) -> Tensor:
+    """Return a table, kept for the next time; but a graph that is being traced has to make its own."""
+    if torch.compiler.is_compiling():
+        table = build(k).to(like.device)
+    else:
+        table = _kept(build, k, like.device)
+    return table.to(like.dtype) if table.is_floating_point() else table
+
+
+@cache
+def _kept(build: Callable[[int], Tensor], k: int, device: torch.device) -> Tensor:
+    with torch.inference_mode(False):  # a table made in inference mode could not be used in training
+        return build(k).to(device)
