@@ -17,6 +17,9 @@ from lossmith.numerics.subset_marginals import log_odds_of_absence
 
 __all__ = ["HardTopKLoss", "SmoothTopKLoss"]
 
+# exp(-40) is below the rounding of 40 in double precision.
+SOFTPLUS_IS_LINEAR = 40.0
+
 
 class _TopKLoss(ClassificationLoss):
     """What both losses have in common: the number of classes, and rows with the classes along the last dimension."""
@@ -26,11 +29,10 @@ class _TopKLoss(ClassificationLoss):
     def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
         """Return the losses; for a factor per class, their sum."""
         check_k(type(self).__name__, logits, self.k)
-        rows = logits.movedim(1, -1).flatten(0, -2)
-        if target.is_floating_point():
-            losses = self._every_class(rows, target.movedim(1, -1).flatten(0, -2))
-        else:
-            losses = self._target_class(rows, target.flatten())
+        losses_of = self._every_class if target.is_floating_point() else self._target_class
+        if logits.dim() == 2:
+            return losses_of(logits, target)
+        losses = losses_of(_rows(logits), _rows(target) if target.dim() == logits.dim() else target.flatten())
         return losses.view(logits.shape[:1] + logits.shape[2:])
 
     def _target_class(self, logits: Tensor, target: Tensor) -> Tensor:
@@ -38,6 +40,10 @@ class _TopKLoss(ClassificationLoss):
 
     def _every_class(self, logits: Tensor, factors: Tensor) -> Tensor:
         raise NotImplementedError
+
+
+def _rows(tensor: Tensor) -> Tensor:
+    return tensor.movedim(1, -1).flatten(0, -2)
 
 
 class SmoothTopKLoss(_TopKLoss):
@@ -82,7 +88,7 @@ class SmoothTopKLoss(_TopKLoss):
     def _every_class(self, logits: Tensor, factors: Tensor) -> Tensor:
         check_possible(type(self).__name__, logits, logits.detach().topk(self.k, 1).values[:, -1], self.k)
         odds = log_odds_of_absence(logits, self.k, self.k * self.tau) + self.margin / self.tau
-        losses = -self.tau * F.logsigmoid(-torch.where(factors == 0, 0.0, odds))
+        losses = self.tau * F.softplus(torch.where(factors == 0, 0.0, odds), threshold=SOFTPLUS_IS_LINEAR)
         return (factors * losses).sum(1).to(logits.dtype)
 
 
@@ -108,7 +114,7 @@ class _SmoothTopK:
         excess = lead / scale + kth.excess
         factor = torch.sigmoid(excess) / self.k
         gradient = overwrite(kth.gradient(factor), index, -factor.to(logits.dtype))
-        losses = -self.tau * F.logsigmoid(-excess)
+        losses = self.tau * F.softplus(excess, threshold=SOFTPLUS_IS_LINEAR)
         return losses.squeeze(1).to(logits.dtype), (gradient,)
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:

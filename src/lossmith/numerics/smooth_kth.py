@@ -54,8 +54,7 @@ class KthByPowerSums:
         self._top_index, top, self._weights, power_sums = _split_rows(values, index, k, scale)
         self.reference = top[:, -1:]
         self._gaps = (top - self.reference) / scale
-        rest = rest_polynomials(power_sums)
-        self._sums = subset_sums(self._gaps, rest, torch.nn.functional.pad(rest[:, 1:], (0, 1)))
+        self._sums = subset_sums(self._gaps, rest_polynomials(power_sums))
         self._ends = self._sums.totals[:, :1], self._sums.totals[:, 1:2]
         self.excess = (self._ends[0] / self._ends[1]).log()
 
@@ -103,10 +102,10 @@ def _split(values: Tensor, index: Tensor, k: int, scale: float, dtype: torch.dty
 
 def power_sums(weights: Tensor, k: int) -> Tensor:
     """Return the sums of the first k powers of the weights ``(N, C)``, in double precision ``(N, k)``."""
+    sums = [weights.sum(1)]
     power = weights
-    sums = [power.sum(1)]
-    for _ in range(1, k):
-        power = power * weights
+    for degree in range(2, k + 1):
+        power = power * weights if degree == 2 else _in_place(power, "mul", weights)
         sums.append(power.sum(1))
     return in_double(torch.stack(sums, 1))
 
@@ -123,10 +122,13 @@ def _polynomials(weights: Tensor, coefficients: Tensor, dtype: torch.dtype) -> T
 
 
 def _polynomial(weights: Tensor, coefficients: Tensor, out: Tensor | None = None) -> Tensor:
-    *lower, value = coefficients.unsqueeze(2).unbind(1)
-    for coefficient in reversed(lower):
-        value = torch.addcmul(coefficient, value, weights)
-    return torch.mul(value, weights, out=out)
+    *lower, factor = coefficients.unsqueeze(2).unbind(1)
+    if not lower:
+        return torch.mul(weights, factor, out=out)
+    value = weights * factor
+    for coefficient in reversed(lower[1:]):
+        value = _in_place(_in_place(value, "add", coefficient), "mul", weights)
+    return torch.mul(_in_place(value, "add", lower[0]), weights, out=out)
 
 
 def _in_place(tensor: Tensor, name: str, *arguments: Tensor | float) -> Tensor:

@@ -29,8 +29,9 @@ def _by_power_sums(values: Tensor, top: Tensor, top_index: Tensor, scale: float)
     polynomials = rest_polynomials(power_sums(weights, top.shape[1]))
     step = (next_one - kth) / scale
     steps = (step * torch.arange(polynomials.shape[1], dtype=step.dtype, device=step.device)).exp()
-    risen = torch.nn.functional.pad(polynomials[:, 1:], (0, 1)) * steps
-    totals, present, absent = subset_sums((top - kth) / scale, polynomials * steps, risen)
+    gaps = (top - kth) / scale
+    totals, present, _ = subset_sums(gaps, polynomials * steps)
+    _, _, absent = subset_sums(gaps, torch.nn.functional.pad(polynomials[:, 1:] * steps[:, :-1], (1, 0)))
     rest_absent = _absence_in_rest((values - kth) / scale, weights * step.exp(), totals)
     # Nothing is absent where no more than k elements are possible.
     smallest = torch.finfo(absent.dtype).tiny

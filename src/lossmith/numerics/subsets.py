@@ -15,6 +15,7 @@ from functools import cache
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 __all__ = ["SubsetSums", "alternating_signs", "rest_polynomials", "subset_sums"]
@@ -29,25 +30,23 @@ class SubsetSums(NamedTuple):
     totals: Tensor
     """``A_0 .. A_(k+1)``, of which the last is 0, ``(N, k + 2)``."""
     present: Tensor
-    """``sum_m sigma_m(holes without i) rest_m``, ``(N, k)``: subsets of k - 1 of the k largest that lack i, and others."""
+    """``sum_m sigma_m(holes without i) sigma_m(rest)``: subsets of k elements that contain i of the k largest, ``(N, k)``."""
     absent: Tensor
-    """``sum_m sigma_m(holes without i) risen_m``, ``(N, k)``."""
+    """``sum_m sigma_m(holes without i) sigma_(m+1)(rest)``: those that do not, over ``g_i``, ``(N, k)``."""
 
 
-def subset_sums(gaps: Tensor, rest: Tensor, risen: Tensor) -> SubsetSums:
-    """Return the sums for holes ``exp(-gaps)``, ``(N, k)``, and two polynomials of the rest, ``(N, k + 1)``."""
+def subset_sums(gaps: Tensor, rest: Tensor) -> SubsetSums:
+    """Return the sums for holes ``exp(-gaps)``, ``(N, k)``, and ``sigma_0 .. sigma_k`` of the rest, ``(N, k + 1)``."""
     k = gaps.shape[1]
     polynomials = (_tabulated_products if k <= MOST_TABULATED else _products)(gaps)
-    sums = polynomials @ torch.stack([rest, risen], 2)
-    return SubsetSums(sums[:, : k + 2, 0], *sums[:, k + 2 :].unbind(2))
+    return SubsetSums(*torch.bmm(polynomials, rest.unsqueeze(2)).squeeze(2).split((k + 2, k, k), 1))
 
 
 def _tabulated_products(gaps: Tensor) -> Tensor:
-    """Return ``sigma_(d+m)`` of all holes for ``d = 0 .. k + 1``, then ``sigma_m`` without each, ``(N, 2 k + 2, k + 1)``."""
+    """Return what ``sigma_m(rest)``, m = 0 .. k, is multiplied by in all of the sums, ``(N, 3 k + 2, k + 1)``."""
     k = gaps.shape[1]
-    members = _constant(_members, k, gaps)
-    products = (gaps @ members).exp()
-    return (products @ _constant(_contributions, k, gaps)).view(-1, 2 * k + 2, k + 1)
+    products = torch.mm(gaps, _constant(_members, k, gaps)).exp()
+    return torch.mm(products, _constant(_contributions, k, gaps)).view(-1, 3 * k + 2, k + 1)
 
 
 def _members(k: int) -> Tensor:
@@ -57,15 +56,16 @@ def _members(k: int) -> Tensor:
 
 
 def _contributions(k: int) -> Tensor:
-    """Return which polynomials the product of a set of holes is part of, ``(2**k, (2 k + 2) (k + 1))``."""
+    """Return which factors the product of a set of holes is part of, ``(2**k, (3 k + 2) (k + 1))``."""
     members = -_members(k)
     sizes = members.sum(0).view(-1, 1, 1)
-    of_all = sizes == _shifts(k)
-    without_each = (sizes == torch.arange(k + 1)) & (members.T.unsqueeze(2) == 0)
-    return torch.cat([of_all, without_each], 1).double().flatten(1)
+    lacks = members.T.unsqueeze(2) == 0
+    degrees = torch.arange(k + 1)
+    parts = [sizes == _shifted_degrees(k), (sizes == degrees) & lacks, (sizes == degrees - 1) & lacks]
+    return torch.cat(parts, 1).double().flatten(1)
 
 
-def _shifts(k: int) -> Tensor:
+def _shifted_degrees(k: int) -> Tensor:
     return torch.arange(k + 2).unsqueeze(1) + torch.arange(k + 1)
 
 
@@ -74,12 +74,12 @@ def _products(gaps: Tensor) -> Tensor:
     k = gaps.shape[1]
     kept = 1 - torch.eye(k + 1, k, dtype=gaps.dtype, device=gaps.device)
     factors = ((-gaps).exp().unsqueeze(1) * kept).unsqueeze(3).unbind(2)
-    polynomials = torch.nn.functional.pad(torch.ones_like(factors[0]), (0, k))
+    polynomials = F.pad(torch.ones_like(factors[0]), (0, k))
     for factor in factors:
-        shifted = torch.nn.functional.pad(polynomials[:, :, :-1], (1, 0))
-        polynomials = torch.addcmul(polynomials, factor, shifted)
-    of_all = torch.nn.functional.pad(polynomials[:, k], (0, k + 1))[:, _shifts(k).to(gaps.device)]
-    return torch.cat([of_all, polynomials[:, :k]], 1)
+        polynomials = torch.addcmul(polynomials, factor, F.pad(polynomials[:, :, :-1], (1, 0)))
+    of_all = F.pad(polynomials[:, k], (0, k + 1))[:, _constant(_shifted_degrees, k, gaps)]
+    without_each = polynomials[:, :k]
+    return torch.cat([of_all, without_each, F.pad(without_each[:, :, :-1], (1, 0))], 1)
 
 
 def rest_polynomials(power_sums: Tensor) -> Tensor:
@@ -88,21 +88,26 @@ def rest_polynomials(power_sums: Tensor) -> Tensor:
     Newton's identities ``m sigma_m = sum_i (-1)**(i-1) p_i sigma_(m-i)`` are a triangular system.
     """
     k = power_sums.shape[1]
-    signed = power_sums * alternating_signs(power_sums)
-    column = torch.nn.functional.pad(signed, (1, 0))
-    system = _constant(_degrees, k, power_sums) - column[:, _constant(_distances, k, power_sums)]
-    solution = torch.linalg.solve_triangular(system, signed.unsqueeze(2), upper=False).squeeze(2)
+    degrees, signs = _constant(_newton_degrees, k, power_sums), _constant(_newton_signs, k, power_sums)
+    system, right = torch.addmm(degrees, power_sums, signs).view(-1, k, k + 1).tensor_split((k,), 2)
+    solution = torch.linalg.solve_triangular(system, right, upper=False).squeeze(2)
     # Rounding can leave a sum of positive products a little below 0.
-    return torch.nn.functional.pad(solution.clamp(min=0.0), (1, 0), value=1.0)
+    return F.pad(solution.clamp(min=0.0), (1, 0), value=1.0)
 
 
-def _degrees(k: int) -> Tensor:
-    return torch.arange(1.0, k + 1, dtype=torch.float64).diag()
+def _newton_degrees(k: int) -> Tensor:
+    """Return the factors of ``sigma_m``, a diagonal beside a column of zeros, flattened."""
+    return F.pad(torch.arange(1.0, k + 1, dtype=torch.float64).diag(), (0, 1)).flatten()
 
 
-def _distances(k: int) -> Tensor:
-    degrees = torch.arange(k)
-    return (degrees.unsqueeze(1) - degrees).clamp(min=0)
+def _newton_signs(k: int) -> Tensor:
+    """Return where ``p_i`` stands in the system and its right-hand side, with its sign, ``(k, k (k + 1))``."""
+    signs = torch.zeros(k, k, k + 1, dtype=torch.float64)
+    for row in range(k):
+        signs[row, row, k] = (-1.0) ** row
+        for column in range(row):
+            signs[row - column - 1, row, column] = -((-1.0) ** (row - column - 1))
+    return signs.flatten(1)
 
 
 def alternating_signs(rows: Tensor) -> Tensor:
