@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from lossmith.numerics.precision import in_double
-from lossmith.numerics.smooth_kth import MOST_POWER_SUMS, power_sums
+from lossmith.numerics.smooth_kth import MOST_POWER_SUMS
 from lossmith.numerics.subset_frequencies import SubsetSizes
 from lossmith.numerics.subsets import alternating_signs, rest_polynomials, subset_sums
+from lossmith.numerics.weight_powers import power_sums
 
 __all__ = ["log_odds_of_absence"]
 
@@ -26,7 +27,7 @@ def _by_power_sums(values: Tensor, top: Tensor, top_index: Tensor, scale: float)
     """See :mod:`lossmith.numerics.subsets`; the rest is measured from the largest of it, so that it cannot underflow."""
     top, kth, next_one, top_index = top[:, :-1], top[:, -2:-1], top[:, -1:], top_index[:, :-1]
     weights = ((values - next_one) / scale).scatter(1, top_index, -torch.inf).exp()
-    polynomials = rest_polynomials(power_sums(weights, top.shape[1]))
+    polynomials = rest_polynomials(power_sums(weights, top.shape[1], weights.sum(1)))
     step = (next_one - kth) / scale
     steps = (step * torch.arange(polynomials.shape[1], dtype=step.dtype, device=step.device)).exp()
     gaps = (top - kth) / scale

@@ -39,7 +39,8 @@ def subset_sums(gaps: Tensor, rest: Tensor) -> SubsetSums:
     """Return the sums for holes ``exp(-gaps)``, ``(N, k)``, and ``sigma_0 .. sigma_k`` of the rest, ``(N, k + 1)``."""
     k = gaps.shape[1]
     polynomials = (_tabulated_products if k <= MOST_TABULATED else _products)(gaps)
-    return SubsetSums(*torch.bmm(polynomials, rest.unsqueeze(2)).squeeze(2).split((k + 2, k, k), 1))
+    sums = torch.bmm(polynomials, rest.unsqueeze(2)).squeeze(2)
+    return SubsetSums(*torch.split(sums, (k + 2, k, k), 1))
 
 
 def _tabulated_products(gaps: Tensor) -> Tensor:
