@@ -40,7 +40,7 @@ def subset_sums(gaps: Tensor, rest: Tensor) -> SubsetSums:
     k = gaps.shape[1]
     polynomials = (_tabulated_products if k <= MOST_TABULATED else _products)(gaps)
     sums = torch.bmm(polynomials, rest.unsqueeze(2)).squeeze(2)
-    return SubsetSums(*torch.split(sums, (k + 2, k, k), 1))
+    return SubsetSums(*torch.split(sums, [k + 2, k, k], 1))
 
 
 def _tabulated_products(gaps: Tensor) -> Tensor:
