@@ -261,7 +261,7 @@ def test_parameters_are_checked(loss_class):
         loss_class()(torch.zeros(2, 5), torch.tensor([0, 1]))
     with pytest.raises(ValueError, match=f"{name}: margin must be >= 0, got -1.0"):
         loss_class(margin=-1)
-    with pytest.raises(ValueError, match="SmoothTopKLoss: tau must be > 0, got 0.0"):
+    with pytest.raises(ValueError, match=r"SmoothTopKLoss: tau must be > 0, got 0\.0"):
         SmoothTopKLoss(tau=0)
 
 
