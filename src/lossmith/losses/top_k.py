@@ -102,7 +102,7 @@ class _SmoothTopK:
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         if self.k <= MOST_POWER_SUMS:
-            return self._evaluate_rows(logits, target)
+            return self._evaluate_rows(logits, target)  # walks in blocks by itself
         return in_blocks(self._evaluate_rows, logits, target)
 
     def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:

@@ -36,10 +36,10 @@ class SmoothKth(Protocol):
 
 def smooth_kth_without(values: Tensor, index: Tensor, k: int, scale: float) -> SmoothKth:
     """Return the smooth k-th largest of the values ``(N, C)`` other than the one at ``index (N, 1)``."""
-    if k > MOST_POWER_SUMS:
-        return KthByFrequencies(values, index, k, scale)
     rows = spread_rows(values, index, k, scale)
-    return KthByPowerSums(values, index, k, scale) if rows is None else KthOfSpreadRows(rows, values.dtype)
+    if rows is not None:
+        return KthOfSpreadRows(rows, values.dtype)
+    return (KthByPowerSums if k <= MOST_POWER_SUMS else KthByFrequencies)(values, index, k, scale)
 
 
 class KthOfSpreadRows:

@@ -16,8 +16,8 @@ from lossmith.numerics.precision import in_double
 
 __all__ = ["KthByFrequencies"]
 
-# log of the probability that is neglected: that the size of the subset is as far off as the number of frequencies.
-NEGLIGIBLE = 36.0
+# A size as far from the expected one as there are frequencies has a probability of exp(-this), which is neglected.
+NEGLIGIBLE = {torch.float32: 20.0, torch.float64: 36.0}
 
 
 class KthByFrequencies:
@@ -28,7 +28,7 @@ class KthByFrequencies:
         others = values.scatter(1, index, -torch.inf)
         kth = others.detach().topk(k, 1).values[:, -1:]
         self.reference = in_double(kth.clamp(min=torch.finfo(kth.dtype).min))
-        sizes = SubsetSizes((in_double(others) - self.reference) / scale, k - 0.5)
+        sizes = SubsetSizes((in_double(others) - self.reference) / scale, k - 0.5, NEGLIGIBLE[values.dtype])
         self._sizes = sizes
         self._likely, self._less = sizes.probability(k), sizes.probability(k - 1)
         self._k = k
@@ -43,18 +43,18 @@ class KthByFrequencies:
 class SubsetSizes:
     """Probabilities of the number of chosen elements, for log-weights ``(N, C)`` of which the k-th largest is near 0."""
 
-    def __init__(self, log_weights: Tensor, expected: float) -> None:
-        self.tilt = _tilt(log_weights.detach(), expected)
+    def __init__(self, log_weights: Tensor, expected: float, negligible: float) -> None:
+        self.tilt = _tilt(log_weights.detach().float(), expected).to(log_weights.dtype)
         self.chosen = torch.sigmoid(log_weights - self.tilt)
         self._varied = self.chosen * torch.sigmoid(self.tilt - log_weights)
-        self._angles = _angles(log_weights.shape[1], expected)
+        self._angles = _angles(_most_variance(self._varied, expected), log_weights.shape[1], negligible)
         self._products = [self._product(angle) for angle in self._angles]
 
     def _product(self, angle: float) -> tuple[Tensor, Tensor]:
         """Return the modulus and the argument of ``prod_i (1 - q_i + q_i exp(i angle))``, each ``(N, 1)``."""
-        squared = torch.log1p(self._varied * -_squared_chord(angle)).sum(1, keepdim=True)
-        turned = torch.atan2(self.chosen * math.sin(angle), 1 - self.chosen * (1 - math.cos(angle)))
-        return (0.5 * squared).exp(), turned.sum(1, keepdim=True)
+        real, imaginary = _group_products(1 - self.chosen * (1 - math.cos(angle)), self.chosen * math.sin(angle))
+        modulus = (0.5 * (real.square() + imaginary.square()).log().sum(1, keepdim=True)).exp()
+        return modulus, torch.atan2(imaginary, real).sum(1, keepdim=True)
 
     def probability(self, size: int) -> Tensor:
         """Return the probability of a size, ``(N, 1)``."""
@@ -83,11 +83,29 @@ def _squared_chord(angle: float) -> float:
     return 4 * math.sin(angle / 2) ** 2
 
 
-def _angles(elements: int, expected: float) -> list[float]:
+def _group_products(real: Tensor, imaginary: Tensor) -> tuple[Tensor, Tensor]:
+    """Multiply up to 16 complex numbers of a row at a time: cheaper than the logarithm of each, and no risk of underflow."""
+    for _ in range(4):
+        half = real.shape[1] // 2
+        (a, c, real_left), (b, d, imaginary_left) = (torch.tensor_split(part, (half, 2 * half), 1) for part in (real, imaginary))
+        real = torch.cat([a * c - b * d, real_left], 1)
+        imaginary = torch.cat([a * d + b * c, imaginary_left], 1)
+    return real, imaginary
+
+
+def _most_variance(varied: Tensor, expected: float) -> float:
+    """Return the largest variance of the size in any row, or a bound on it where values cannot be read."""
+    elements = varied.shape[1]
+    bound = min(expected, elements - expected, elements / 4)
+    if varied.device.type != "cpu" or torch.compiler.is_compiling() or torch.is_grad_enabled() or varied.numel() == 0:
+        return bound
+    return min(bound, float(varied.sum(1).amax()))
+
+
+def _angles(variance: float, elements: int, negligible: float) -> list[float]:
     """Return the angles in the upper half plane; shifted by half a step, so that none is pi, where a factor can be 0."""
-    variance = min(expected, elements - expected, elements / 4)
     # Bernstein's inequality for the distance from the mean that has a negligible probability.
-    distance = NEGLIGIBLE / 3 + math.sqrt((NEGLIGIBLE / 3) ** 2 + 2 * NEGLIGIBLE * variance)
+    distance = negligible / 3 + math.sqrt((negligible / 3) ** 2 + 2 * negligible * variance)
     half = math.ceil(min(distance + 3, elements + 2) / 2)
     return [math.pi * (step + 0.5) / half for step in range(half)]
 

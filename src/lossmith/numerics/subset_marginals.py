@@ -8,7 +8,7 @@ from torch import Tensor
 
 from lossmith.numerics.precision import in_double
 from lossmith.numerics.smooth_kth import MOST_POWER_SUMS
-from lossmith.numerics.subset_frequencies import SubsetSizes
+from lossmith.numerics.subset_frequencies import NEGLIGIBLE, SubsetSizes
 from lossmith.numerics.subsets import alternating_signs, rest_polynomials, subset_sums
 from lossmith.numerics.weight_powers import power_sums
 
@@ -59,7 +59,7 @@ def _by_frequencies(values: Tensor, top: Tensor, top_index: Tensor, scale: float
 
 def _odds_without_each(values: Tensor, reference: Tensor, scale: float, k: int, expected: float) -> tuple[Tensor, Tensor]:
     log_weights = (values - reference.detach()) / scale
-    sizes = SubsetSizes(log_weights, expected)
+    sizes = SubsetSizes(log_weights, expected, NEGLIGIBLE[torch.float64])
     one = torch.ones_like(sizes.tilt)
     absent, present = (sizes.probability_without_each({size: one}) for size in (k, k - 1))
     smallest = torch.finfo(absent.dtype).tiny

@@ -89,16 +89,38 @@ def rest_polynomials(power_sums: Tensor) -> Tensor:
     Newton's identities ``m sigma_m = sum_i (-1)**(i-1) p_i sigma_(m-i)`` are a triangular system.
     """
     k = power_sums.shape[1]
-    degrees, signs = _constant(_newton_degrees, k, power_sums), _constant(_newton_signs, k, power_sums)
-    system, right = torch.addmm(degrees, power_sums, signs).view(-1, k, k + 1).tensor_split((k,), 2)
+    system, right = (_tabulated_newton_system if k <= MOST_TABULATED else _newton_system)(power_sums)
     solution = torch.linalg.solve_triangular(system, right, upper=False).squeeze(2)
     # Rounding can leave a sum of positive products a little below 0.
     return F.pad(solution.clamp(min=0.0), (1, 0), value=1.0)
 
 
+def _tabulated_newton_system(power_sums: Tensor) -> tuple[Tensor, ...]:
+    k = power_sums.shape[1]
+    degrees, signs = _constant(_newton_degrees, k, power_sums), _constant(_newton_signs, k, power_sums)
+    return torch.addmm(degrees, power_sums, signs).view(-1, k, k + 1).tensor_split((k,), 2)
+
+
+def _newton_system(power_sums: Tensor) -> tuple[Tensor, ...]:
+    k = power_sums.shape[1]
+    signed = power_sums * alternating_signs(power_sums)
+    off_diagonal = F.pad(signed, (1, 0))[:, _constant(_newton_distances, k, power_sums)]
+    return _constant(_newton_diagonal, k, power_sums) - off_diagonal, signed.unsqueeze(2)
+
+
+def _newton_diagonal(k: int) -> Tensor:
+    return torch.arange(1.0, k + 1, dtype=torch.float64).diag()
+
+
+def _newton_distances(k: int) -> Tensor:
+    """Return how far below the diagonal an entry is, or 0, ``(k, k)``."""
+    degrees = torch.arange(k)
+    return (degrees.unsqueeze(1) - degrees).clamp(min=0)
+
+
 def _newton_degrees(k: int) -> Tensor:
     """Return the factors of ``sigma_m``, a diagonal beside a column of zeros, flattened."""
-    return F.pad(torch.arange(1.0, k + 1, dtype=torch.float64).diag(), (0, 1)).flatten()
+    return F.pad(_newton_diagonal(k), (0, 1)).flatten()
 
 
 def _newton_signs(k: int) -> Tensor:

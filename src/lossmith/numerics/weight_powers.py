@@ -1,6 +1,8 @@
 """Weights of rows, sums of their powers and polynomials in them, walked over in blocks of rows that fit the cache."""
 
+import math
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -41,12 +43,12 @@ class TopAndRest(NamedTuple):
 
 
 def spread_rows(values: Tensor, index: Tensor, k: int, scale: float) -> SpreadRows | None:
-    """Return the rows without the value at ``index``, or None where a row's weights do not sum to 3 k times the largest.
-
-    If they do, Newton's identities lose a factor of ``prod (3 k + i) / (3 k - i)``, i < k, at most: 5 for k = 6, 2000 for k = 24.
-    """
+    """Return the rows without the value at ``index``, or None where a few weights of a row dominate."""
     if values.device.type != "cpu" or torch.compiler.is_compiling() or torch.is_grad_enabled() or values.numel() == 0:
         return None  # a choice that depends on values is not to be had
+    enough = _enough(k)
+    if values.shape[1] < enough or _polynomials_overflow(k, values.shape[1]):
+        return None
     weights = torch.empty_like(values, dtype=_working_dtype(values, k))
     largest, sums = [], []
     for rows in _blocks(values):
@@ -54,10 +56,27 @@ def spread_rows(values: Tensor, index: Tensor, k: int, scale: float) -> SpreadRo
         largest.append(others.amax(1, keepdim=True))
         block = _weights(others.to(weights.dtype), largest[-1], scale, out=weights[rows])
         first = block.sum(1)
-        if not first.amin() >= 3 * k:
+        if not first.amin() >= enough:
             return None
         sums.append(power_sums(block, k, first))
     return SpreadRows(in_double(torch.cat(largest)), weights, torch.cat(sums))
+
+
+@cache
+def _enough(k: int) -> float:
+    """Return how many times the largest the weights of a row must sum to, to be treated alike.
+
+    Newton's identities then lose a factor of at most ``prod_i (total + i) / (total - i)``, i < k, which is 5 for k = 6 and may be
+    1e7 in double precision. No element is in more than half of the subsets, so that the polynomials lose nothing.
+    """
+    total = 3.0 * k
+    while sum(math.log((total + i) / (total - i)) for i in range(k)) > math.log(1e7):
+        total *= 1.1
+    return total
+
+
+def _polynomials_overflow(k: int, size: int) -> bool:
+    return k * math.log(size) > 600
 
 
 def split_top(values: Tensor, index: Tensor, k: int, scale: float) -> TopAndRest:
