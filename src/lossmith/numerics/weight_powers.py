@@ -16,6 +16,7 @@ __all__ = ["SpreadRows", "TopAndRest", "polynomials", "power_sums", "split_top",
 # Newton's identities and the polynomials in e_j lose up to k bits. Single precision can spare 4 of them for an error of 1e-5.
 MOST_SINGLE_POWERS = 6
 BLOCK_ELEMENTS = 1 << 17
+PROBED_ROWS = 8
 
 
 class SpreadRows(NamedTuple):
@@ -51,15 +52,17 @@ def spread_rows(values: Tensor, index: Tensor, k: int, scale: float) -> SpreadRo
         return None
     weights = torch.empty_like(values, dtype=_working_dtype(values, k))
     largest, sums = [], []
-    for rows in _blocks(values):
+    # Rows tend to be alike: a few of them tell early whether it is worth while to look at all.
+    for rows in (slice(0, PROBED_ROWS), *_blocks(values)):
         others = values[rows].scatter(1, index[rows], -torch.inf)
-        largest.append(others.amax(1, keepdim=True))
-        block = _weights(others.to(weights.dtype), largest[-1], scale, out=weights[rows])
+        reference = others.amax(1, keepdim=True)
+        block = _weights(others.to(weights.dtype), reference, scale, out=weights[rows])
         first = block.sum(1)
         if not first.amin() >= enough:
             return None
+        largest.append(reference)
         sums.append(power_sums(block, k, first))
-    return SpreadRows(in_double(torch.cat(largest)), weights, torch.cat(sums))
+    return SpreadRows(in_double(torch.cat(largest[1:])), weights, torch.cat(sums[1:]))
 
 
 @cache
