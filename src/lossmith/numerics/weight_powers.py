@@ -15,7 +15,7 @@ __all__ = ["SpreadRows", "TopAndRest", "polynomials", "power_sums", "split_top",
 
 # Newton's identities and the polynomials in e_j lose up to k bits. Single precision can spare 4 of them for an error of 1e-5.
 MOST_SINGLE_POWERS = 6
-BLOCK_ELEMENTS = 1 << 17
+BLOCK_BYTES = 1 << 19
 PROBED_ROWS = 8
 
 
@@ -52,8 +52,9 @@ def spread_rows(values: Tensor, index: Tensor, k: int, scale: float) -> SpreadRo
         return None
     weights = torch.empty_like(values, dtype=_working_dtype(values, k))
     largest, sums = [], []
-    # Rows tend to be alike: a few of them tell early whether it is worth while to look at all.
-    for rows in (slice(0, PROBED_ROWS), *_blocks(values)):
+    # Rows tend to be alike: a few of many tell early whether it is worth while to look at all.
+    probes = [slice(0, PROBED_ROWS)] if _walks_in_blocks(values) else []
+    for rows in (*probes, *_blocks(weights)):
         others = values[rows].scatter(1, index[rows], -torch.inf)
         reference = others.amax(1, keepdim=True)
         block = _weights(others.to(weights.dtype), reference, scale, out=weights[rows])
@@ -62,7 +63,7 @@ def spread_rows(values: Tensor, index: Tensor, k: int, scale: float) -> SpreadRo
             return None
         largest.append(reference)
         sums.append(power_sums(block, k, first))
-    return SpreadRows(in_double(torch.cat(largest[1:])), weights, torch.cat(sums[1:]))
+    return SpreadRows(in_double(torch.cat(largest[len(probes) :])), weights, torch.cat(sums[len(probes) :]))
 
 
 @cache
@@ -87,7 +88,7 @@ def split_top(values: Tensor, index: Tensor, k: int, scale: float) -> TopAndRest
     if not _walks_in_blocks(values):
         return _split_top(values, index, k, scale)
     weights = torch.empty_like(values, dtype=_working_dtype(values, k))
-    blocks = [_split_top(values[rows], index[rows], k, scale, out=weights[rows]) for rows in _blocks(values)]
+    blocks = [_split_top(values[rows], index[rows], k, scale, out=weights[rows]) for rows in _blocks(weights)]
     top_index, top, power_sums = (torch.cat(parts) for parts in zip(*((a, b, d) for a, b, _, d in blocks), strict=True))
     return TopAndRest(top_index, top, weights, power_sums)
 
@@ -152,9 +153,9 @@ def _working_dtype(values: Tensor, k: int) -> torch.dtype:
 
 def _walks_in_blocks(values: Tensor) -> bool:
     plain = values.device.type != "cpu" or torch.compiler.is_compiling() or torch.is_grad_enabled()
-    return not plain and values.numel() > BLOCK_ELEMENTS
+    return not plain and values.numel() * values.element_size() > BLOCK_BYTES
 
 
-def _blocks(values: Tensor) -> Iterator[slice]:
-    rows = max(1, BLOCK_ELEMENTS // values.shape[1])
-    return (slice(start, start + rows) for start in range(0, values.shape[0], rows))
+def _blocks(weights: Tensor) -> Iterator[slice]:
+    rows = max(1, BLOCK_BYTES // (weights.shape[1] * weights.element_size()))
+    return (slice(start, start + rows) for start in range(0, weights.shape[0], rows))
