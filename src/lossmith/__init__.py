@@ -10,9 +10,17 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from lossmith.losses import *  # noqa: F403
+    from lossmith.losses.top_k_prediction import *  # noqa: F403
+    from lossmith.losses.top_k_temperature import *  # noqa: F403
+    from lossmith.numerics.symmetric_polynomials import *  # noqa: F403
 
 # Names are looked up in these modules when they are first used, so that `lossmith --help` does not wait for torch.
-_HOMES = ("lossmith.losses",)
+_HOMES = (
+    "lossmith.losses",
+    "lossmith.losses.top_k_prediction",
+    "lossmith.losses.top_k_temperature",
+    "lossmith.numerics.symmetric_polynomials",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -18,6 +18,7 @@ from lossmith.losses.normalized import NormalizedCrossEntropyLoss, NormalizedFoc
 from lossmith.losses.symmetric import SymmetricCrossEntropyLoss
 from lossmith.losses.tamed import TamedCrossEntropyLoss
 from lossmith.losses.target_probability import TargetProbabilityLoss
+from lossmith.losses.top_k import HardTopKLoss, SmoothTopKLoss
 from lossmith.losses.weighted_sum import (
     NormalizedCrossEntropyAGCELoss,
     NormalizedCrossEntropyMAELoss,
@@ -44,6 +45,8 @@ LOSSES: dict[str, type[ClassificationLoss]] = {
         NormalizedCrossEntropyMAELoss,
         NormalizedFocalMAELoss,
         NormalizedCrossEntropyAGCELoss,
+        SmoothTopKLoss,
+        HardTopKLoss,
         LogitBias,
     )
 }
@@ -58,6 +61,7 @@ __all__ = [
     "ExpectationLoss",
     "FocalLoss",
     "GeneralizedCrossEntropyLoss",
+    "HardTopKLoss",
     "LogitBias",
     "MAELoss",
     "MaximumProbabilityCrossEntropyLoss",
@@ -66,6 +70,7 @@ __all__ = [
     "NormalizedCrossEntropyMAELoss",
     "NormalizedFocalLoss",
     "NormalizedFocalMAELoss",
+    "SmoothTopKLoss",
     "SymmetricCrossEntropyLoss",
     "TamedCrossEntropyLoss",
     "TargetProbabilityLoss",

@@ -2,14 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 
 __all__ = ["Limits"]
 
 
 @dataclass(frozen=True)
 class Limits:
-    """An interval of real numbers, closed unless said otherwise.
+    """An interval of real or of whole numbers, closed unless said otherwise.
 
     >>> Limits(0.0, 1.0).check("q", 0.7, owner="GCE")
     0.7
@@ -23,17 +23,20 @@ class Limits:
     low_open: bool = False
     high_open: bool = False
     optional: bool = False
+    whole: bool = False
 
     def check(self, name: str, value: object, *, owner: str) -> float | None:
-        """Return ``value`` as a float, or raise an error that names it."""
+        """Return ``value`` as a float, or as an int if ``whole``, or raise an error that names it."""
         if value is None and self.optional:
             return None
+        if self.whole and (isinstance(value, bool) or not isinstance(value, Integral)):
+            raise TypeError(f"{owner}: {name} must be an integer {self}, got {_shown(value)}.")
         if isinstance(value, bool) or not isinstance(value, Real):
             raise TypeError(f"{owner}: {name} must be a number {self}, got {_shown(value)}.")
         number = float(value)
         if not (math.isfinite(number) and self._contains(number)):
-            raise ValueError(f"{owner}: {name} must be {self}, got {number}.")
-        return number
+            raise ValueError(f"{owner}: {name} must be {self}, got {value if self.whole else number}.")
+        return int(number) if self.whole else number
 
     def _contains(self, number: float) -> bool:
         above = number > self.low if self.low_open else number >= self.low

@@ -15,7 +15,11 @@ class Figure(NamedTuple):
     summary: str
 
 
-FIGURES: dict[str, Figure] = {}
+FIGURES: dict[str, Figure] = {
+    "topk": Figure(
+        "lossmith.plots.top_k", "smooth top-k loss: sparsity of its gradient by temperature, and its shape for three classes"
+    ),
+}
 """Every figure by name. The module has a function ``draw(folder) -> sequence of files``; it is imported when asked for."""
 
 
