@@ -10,9 +10,10 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from lossmith.losses import *  # noqa: F403
+    from lossmith.numerics.tempered import *  # noqa: F403
 
 # Names are looked up in these modules when they are first used, so that `lossmith --help` does not wait for torch.
-_HOMES = ("lossmith.losses",)
+_HOMES = ("lossmith.losses", "lossmith.numerics.tempered")
 
 
 def __getattr__(name: str) -> Any:
