@@ -2,6 +2,7 @@
 
 from typing import Unpack
 
+from lossmith.losses.bi_tempered import BinaryBiTemperedLoss, BiTemperedLoss, TsallisLoss
 from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.expectation import CrossEntropyExpectationLoss, ExpectationLoss, MAELoss
@@ -39,6 +40,8 @@ LOSSES: dict[str, type[ClassificationLoss]] = {
         TamedCrossEntropyLoss,
         MaximumProbabilityCrossEntropyLoss,
         CrossEntropyExpectationLoss,
+        BiTemperedLoss,
+        TsallisLoss,
         NormalizedCrossEntropyLoss,
         NormalizedFocalLoss,
         NormalizedCrossEntropyMAELoss,
@@ -52,6 +55,8 @@ LOSSES: dict[str, type[ClassificationLoss]] = {
 __all__ = [
     "LOSSES",
     "AsymmetricGeneralizedCrossEntropyLoss",
+    "BiTemperedLoss",
+    "BinaryBiTemperedLoss",
     "ClassificationLoss",
     "CrossEntropyExpectationLoss",
     "CrossEntropyLoss",
@@ -70,6 +75,7 @@ __all__ = [
     "TamedCrossEntropyLoss",
     "TargetProbabilityLoss",
     "TruncatedGeneralizedCrossEntropyLoss",
+    "TsallisLoss",
     "WeightedSum",
     "make_loss",
 ]

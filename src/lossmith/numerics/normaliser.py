@@ -32,12 +32,19 @@ class Normalised(Protocol):
 
     probs: Tensor
 
+    gap: Tensor
+    """A positive multiple of ``max a - a``."""
+
     def power(self, exponent: float) -> Tensor:
-        """Return ``probs**exponent``, and 0 where a probability is 0."""
+        """Return ``probs**exponent`` for ``exponent >= 0``, and 0 where a probability is 0."""
+        ...
+
+    def escort_weights(self) -> Tensor:
+        """Return ``probs**t`` in a tensor of its own."""
         ...
 
     def log_probs(self, gap: Tensor) -> Tensor:
-        """Return the logarithms of the probabilities that belong to the given gaps, one or several in each row."""
+        """Return the logarithms of the probabilities that belong to some of :attr:`gap`."""
         ...
 
 
@@ -81,7 +88,9 @@ def _iterate(tail: _Tail, state: Tensor, limit: int) -> Tensor:
         state, converged = tail.newton(state)
         if bool(converged.all()):
             return state
-    raise ArithmeticError(f"the tempered softmax did not converge in {limit} steps, which is proved to suffice: please report it.")
+    raise ArithmeticError(
+        f"the tempered softmax did not converge in {limit} steps, which is proved to suffice: please report it."
+    )
 
 
 def step_limit(t: float, num_classes: int, dtype: torch.dtype) -> int:
@@ -141,7 +150,7 @@ class _LogTail:
 
     def newton(self, state: Tensor) -> _Step:
         """``v_new / v - 1 = (sum**(t-1) - 1) Z / B`` with ``Z = sum exp_t(-d/v)`` and ``B = sum exp_t(-d/v)**t``."""
-        excess, log_terms = self._terms(self.gap, state)
+        excess, log_terms = self.terms(self.gap, state)
         terms = log_terms.exp()
         total = terms.sum(1, keepdim=True)
         residual = total.log() + state
@@ -160,7 +169,7 @@ class _LogTail:
         exponent = ((self.t - 1) * residual).clamp(max=_LARGEST_EXPONENT)
         return torch.log1p(torch.expm1(exponent) * ratio) / (self.t - 1)
 
-    def _terms(self, gap: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    def terms(self, gap: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Return ``x = (t-1) d / v`` and the logarithm of ``exp_t(-d/v)``."""
         if self.t == 1:
             return torch.zeros_like(gap), -gap
@@ -175,7 +184,7 @@ class _LogTail:
 
 class _LogNormalised:
     def __init__(self, tail: _LogTail, state: Tensor) -> None:
-        _, log_terms = tail._terms(tail.gap, state)
+        _, log_terms = tail.terms(tail.gap, state)
         terms = log_terms.exp()
         total = terms.sum(1, keepdim=True)
         self.probs = terms / total
@@ -183,14 +192,18 @@ class _LogNormalised:
         self._log_probs = log_terms - self._log_total
         self._tail = tail
         self._state = state
+        self.gap = tail.gap
 
     def power(self, exponent: float) -> Tensor:
         if exponent == 0:
             return (self._log_probs > -torch.inf).to(self.probs.dtype)
         return torch.exp(exponent * self._log_probs)
 
+    def escort_weights(self) -> Tensor:
+        return self.power(self._tail.t)
+
     def log_probs(self, gap: Tensor) -> Tensor:
-        return self._tail._terms(gap, self._state)[1] - self._log_total
+        return self._tail.terms(gap, self._state)[1] - self._log_total
 
 
 def _escort(terms: Tensor, excess: Tensor, t: float) -> Tensor:
@@ -205,16 +218,16 @@ class _IntegerTail:
     """Temperatures ``1 + 1/b`` with a small integer b: ``p_i = (v + (t-1) d_i)**-b``. The state is v, in [1, C**(1/b)]."""
 
     def __init__(self, gap: Tensor, t: float, exponent: int) -> None:
-        self.scaled_gap = gap * (t - 1)
+        self.gap = gap * (t - 1)
         self.t = t
         self.exponent = exponent
 
     def start(self) -> Tensor:
-        return torch.ones_like(self.scaled_gap.select(1, 0).unsqueeze(1))
+        return torch.ones_like(self.gap.select(1, 0).unsqueeze(1))
 
     def newton(self, state: Tensor) -> _Step:
         """``v_new - v = (sum**(1/b) - 1) sum p / sum p**t``."""
-        base = torch.reciprocal(self.scaled_gap + state)
+        base = torch.reciprocal(self.gap + state)
         probs = integer_power(base, self.exponent)
         total = probs.sum(1, keepdim=True)
         slope = (probs * base).sum(1, keepdim=True)
@@ -231,7 +244,7 @@ class _IntegerTail:
 
 class _IntegerNormalised:
     def __init__(self, tail: _IntegerTail, state: Tensor) -> None:
-        base = torch.reciprocal(tail.scaled_gap + state)
+        base = torch.reciprocal(tail.gap + state)
         probs = integer_power(base, tail.exponent)
         total = probs.sum(1, keepdim=True)
         self.probs = probs / total
@@ -239,6 +252,7 @@ class _IntegerNormalised:
         self._log_total = total.log()
         self._tail = tail
         self._state = state
+        self.gap = tail.gap
 
     def power(self, exponent: float) -> Tensor:
         """A power of a probability is one of the base, and often that is an integer, too."""
@@ -250,5 +264,8 @@ class _IntegerNormalised:
             return integer_power(self._base, whole)
         return self._base.pow(base_exponent)
 
+    def escort_weights(self) -> Tensor:
+        return self.probs * self._base
+
     def log_probs(self, gap: Tensor) -> Tensor:
-        return -self._tail.exponent * torch.log(self._state + (self._tail.t - 1) * gap) - self._log_total
+        return -self._tail.exponent * torch.log(self._state + gap) - self._log_total

@@ -132,7 +132,7 @@ class _TemperedProbs(torch.autograd.Function):
         solution = normalise(logits, t, owner)
         top = logits.argmax(1, keepdim=True)
         rest = solution.probs.scatter(1, top, 0.0).sum(1, keepdim=True)
-        log_probs = solution.log_probs(logits.gather(1, top) - logits)
+        log_probs = solution.log_probs(solution.gap)
         # Near probability 1 the logarithm is exact from the sum of the others.
         return solution.probs, log_probs.scatter(1, top, torch.where(rest < 0.5, torch.log1p(-rest), log_probs.gather(1, top)))
 
@@ -161,8 +161,8 @@ class _TemperedProbs(torch.autograd.Function):
         assert in_dims[0] is not None
         folded = logits.movedim(in_dims[0], 0).flatten(0, 1)
         probs, log_probs = tempered_probs(folded, t, owner)
-        sizes = (info.batch_size, -1) if logits.numel() else (info.batch_size, 0)
-        return (probs.unflatten(0, sizes), log_probs.unflatten(0, sizes)), (0, 0)
+        shape = (info.batch_size, folded.shape[0] // max(1, info.batch_size), *folded.shape[1:])
+        return (probs.reshape(shape), log_probs.reshape(shape)), (0, 0)
 
 
 class _TemperedProbsWithTangents(_TemperedProbs):
