@@ -108,7 +108,8 @@ class TargetDivergence(Divergence):
         slopes = slopes - torch.where(seen.is_top, -power(seen.log_prob, -self.t1) * seen.rest, top_slope)
         pull = (seen.other_weights * slopes).sum(1, keepdim=True) + target_pull
         mean = pull / (seen.other_weight + seen.target_weight)
-        gradient = overwrite(seen.other_weights * (slopes - mean), index, target_pull - seen.target_weight * mean)
+        gradient = slopes.sub_(mean).mul_(seen.other_weights)
+        gradient = overwrite(gradient, index, target_pull - seen.target_weight * mean)
         return losses.squeeze(1), (gradient,)
 
 

@@ -3,10 +3,11 @@
 With the gap ``d_i = max a - a_i >= 0``, the largest probability ``q`` and ``v = q**(1-t)``, the tempered softmax is
 ``p_i = exp_t(a_i - lambda) = q exp_t(-d_i / v)``, and ``q`` in [1/C, 1] is fixed by ``sum p = 1``. Consider
 ``g(v) = (sum_i p_i)**(1-t)``. Up to a sign in the exponent it is a norm of the vector ``v - (1-t) d``: concave and increasing
-for t > 1, convex and increasing for t < 1. ``g(v) = 1`` is solved from ``v = 1``, where the sum is at least 1. Every Newton
-step stays on that side of the root, so that the iteration is monotone, and it is exact in one step where all gaps are equal
-or t = 1. For the distance ``h = |g - 1|`` and the slope ``g'``, convexity gives ``h_new/h + g'_new/g' <= 1``: each step
-divides ``h g'`` by 4 at least. :func:`step_limit` is what follows from that; five steps are usual.
+for t > 1, convex and increasing for t < 1. ``g(v) = 1`` is solved from the side where the sum is at least 1: from ``v = 1``,
+or from the root of the tangent at infinity, ``v + (t-1) mean(d) = C**(t-1)``, if that is closer. Every Newton step stays on
+that side of the root, so that the iteration is monotone, and it is exact in one step where all gaps are equal or t = 1. For
+the distance ``h = |g - 1|`` and the slope ``g'``, convexity gives ``h_new/h + g'_new/g' <= 1``: each step divides ``h g'`` by 4
+at least. :func:`step_limit` is what follows from that; two to five steps are usual.
 """
 
 import math
@@ -135,7 +136,7 @@ def integer_power(base: Tensor, exponent: int) -> Tensor:
         return base
     half = integer_power(base, exponent // 2)
     square = half * half
-    return square * base if exponent % 2 else square
+    return square.mul_(base) if exponent % 2 else square
 
 
 class _LogTail:
@@ -146,12 +147,18 @@ class _LogTail:
         self.t = t
 
     def start(self) -> Tensor:
-        return torch.zeros_like(self.gap.select(1, 0).unsqueeze(1))
+        mean = self.gap.mean(1, keepdim=True)
+        log_classes = torch.full_like(mean, self.gap.shape[1]).log()
+        if self.t == 1:
+            return torch.minimum(mean - log_classes, torch.zeros_like(mean))
+        excess = (self.t - 1) * torch.exp((1 - self.t) * log_classes) * mean
+        log_peak = torch.log1p(-excess) / (1 - self.t) - log_classes
+        return torch.where((excess < 1) & (log_peak < 0), log_peak, 0.0)
 
     def newton(self, state: Tensor) -> _Step:
         """``v_new / v - 1 = (sum**(t-1) - 1) Z / B`` with ``Z = sum exp_t(-d/v)`` and ``B = sum exp_t(-d/v)**t``."""
         excess, log_terms = self.terms(self.gap, state)
-        terms = log_terms.exp()
+        terms = log_terms.exp_()
         total = terms.sum(1, keepdim=True)
         residual = total.log() + state
         slope = _escort(terms, excess, self.t).sum(1, keepdim=True)
@@ -175,8 +182,8 @@ class _LogTail:
             return torch.zeros_like(gap), -gap
         excess = gap * ((self.t - 1) * torch.exp((self.t - 1) * state))
         if self.t < 1:
-            excess = excess.clamp(min=-1.0)
-        return excess, torch.log1p(excess) / (1 - self.t)
+            excess.clamp_(min=-1.0)
+        return excess, torch.log1p(excess).mul_(1 / (1 - self.t))
 
     def normalised(self, state: Tensor) -> "_LogNormalised":
         return _LogNormalised(self, state)
@@ -187,9 +194,9 @@ class _LogNormalised:
         _, log_terms = tail.terms(tail.gap, state)
         terms = log_terms.exp()
         total = terms.sum(1, keepdim=True)
-        self.probs = terms / total
+        self.probs = terms.div_(total)
         self._log_total = total.log()
-        self._log_probs = log_terms - self._log_total
+        self._log_probs = log_terms.sub_(self._log_total)
         self._tail = tail
         self._state = state
         self.gap = tail.gap
@@ -197,7 +204,7 @@ class _LogNormalised:
     def power(self, exponent: float) -> Tensor:
         if exponent == 0:
             return (self._log_probs > -torch.inf).to(self.probs.dtype)
-        return torch.exp(exponent * self._log_probs)
+        return torch.exp_(exponent * self._log_probs)
 
     def escort_weights(self) -> Tensor:
         return self.power(self._tail.t)
@@ -209,7 +216,7 @@ class _LogNormalised:
 def _escort(terms: Tensor, excess: Tensor, t: float) -> Tensor:
     """Return ``exp_t(-x)**t``, which is ``exp_t(-x) / (1 + (t-1) x)``."""
     if t >= 1:
-        return terms / (1 + excess)
+        return terms.div_(excess.add_(1))
     inside = excess > -1
     return torch.where(inside, terms / torch.where(inside, 1 + excess, 1.0), 0.0)
 
@@ -218,19 +225,19 @@ class _IntegerTail:
     """Temperatures ``1 + 1/b`` with a small integer b: ``p_i = (v + (t-1) d_i)**-b``. The state is v, in [1, C**(1/b)]."""
 
     def __init__(self, gap: Tensor, t: float, exponent: int) -> None:
-        self.gap = gap * (t - 1)
+        self.gap = gap.mul_(t - 1)
         self.t = t
         self.exponent = exponent
 
     def start(self) -> Tensor:
-        return torch.ones_like(self.gap.select(1, 0).unsqueeze(1))
+        mean = self.gap.mean(1, keepdim=True)
+        return (torch.full_like(mean, self.gap.shape[1]).pow(self.t - 1) - mean).clamp(min=1.0)
 
     def newton(self, state: Tensor) -> _Step:
         """``v_new - v = (sum**(1/b) - 1) sum p / sum p**t``."""
-        base = torch.reciprocal(self.gap + state)
-        probs = integer_power(base, self.exponent)
+        base, probs = self.powers(state)
         total = probs.sum(1, keepdim=True)
-        slope = (probs * base).sum(1, keepdim=True)
+        slope = base.mul_(probs).sum(1, keepdim=True)
         log_total = total.log()
         step = torch.expm1(log_total * (self.t - 1)) * total / slope
         eps = torch.finfo(state.dtype).eps
@@ -238,17 +245,20 @@ class _IntegerTail:
         converged = (log_total <= (16 + 2 * self.exponent) * eps) | (relative_step * relative_step <= 2 * eps / self.t)
         return _Step(state + step, converged)
 
+    def powers(self, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ``1 / (v + (t-1) d)`` and its power b."""
+        base = (self.gap + state).reciprocal_()
+        return base, integer_power(base, self.exponent)
+
     def normalised(self, state: Tensor) -> "_IntegerNormalised":
         return _IntegerNormalised(self, state)
 
 
 class _IntegerNormalised:
     def __init__(self, tail: _IntegerTail, state: Tensor) -> None:
-        base = torch.reciprocal(tail.gap + state)
-        probs = integer_power(base, tail.exponent)
+        self._base, probs = tail.powers(state)
         total = probs.sum(1, keepdim=True)
         self.probs = probs / total
-        self._base = base / total.pow(tail.t - 1)
         self._log_total = total.log()
         self._tail = tail
         self._state = state
