@@ -6,6 +6,7 @@ the package needs more than it.
 
 import argparse
 import importlib.util
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,12 +28,7 @@ def toolbelt_loss(t1: float, t2: float) -> Loss | None:
     if package is None or package.origin is None:
         return None
     file = Path(package.origin).parent / "losses" / "bitempered_loss.py"
-    spec = importlib.util.spec_from_file_location("toolbelt_bitempered_loss", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    loss: Loss = module.BiTemperedLogisticLoss(t1=t1, t2=t2)
+    loss: Loss = runpy.run_path(str(file))["BiTemperedLogisticLoss"](t1=t1, t2=t2)
     return loss
 
 
@@ -48,14 +44,16 @@ def candidates(t1: float, t2: float, compiled: bool) -> dict[str, Loss]:
 
 def row(shape: tuple[int, int], t1: float, t2: float, options: argparse.Namespace) -> list[str]:
     """Return one line of the table."""
-    torch._dynamo.reset()
+    torch.compiler.reset()
     logits = torch.randn(shape, requires_grad=True)
     target = torch.randint(shape[1], shape[:1])
     losses = candidates(t1, t2, options.compiled)
     times = best_times({name: training_step(loss, logits, target) for name, loss in losses.items()}, seconds=options.seconds)
     memory = {name: peak_memory(training_step(losses[name], logits, target)) for name in ("ce", "eager")}
     buffers = (memory["eager"] - memory["ce"]) / (logits.numel() * logits.element_size())
-    ratios = [f"{times[name] / times['ce']:.1f}" if name in times else "" for name in ("eager", "compiled", "tsallis", "toolbelt")]
+    ratios = [
+        f"{times[name] / times['ce']:.1f}" if name in times else "" for name in ("eager", "compiled", "tsallis", "toolbelt")
+    ]
     return [str(shape), f"({t1}, {t2})", f"{times['ce'] * 1e3:.2f}", *ratios, f"{buffers:.1f}"]
 
 

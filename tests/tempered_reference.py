@@ -1,6 +1,7 @@
 """Tempered probabilities and losses with 120 digits, written down as the paper has them and solved by another method."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import mpmath as mp
@@ -31,9 +32,13 @@ def log_t(x: mp.mpf, t: mp.mpf) -> mp.mpf:
 
 
 def tempered_softmax(logits: Sequence[float], t: float, counts: Sequence[int] | None = None) -> Reference:
+    return _solved(tuple(logits), t, tuple(counts or [1] * len(logits)))
+
+
+@cache
+def _solved(logits: tuple[float, ...], t: float, counts: tuple[int, ...]) -> Reference:
     """Bisection and secants on the logarithm of the sum, as a function of the logarithm of the largest probability."""
     t = mp.mpf(t)
-    counts = counts or [1] * len(logits)
     exact = [mp.mpf(logit) for logit in logits]
     gaps = [max(exact) - logit for logit in exact]
 

@@ -15,7 +15,9 @@ class Figure(NamedTuple):
     summary: str
 
 
-FIGURES: dict[str, Figure] = {}
+FIGURES: dict[str, Figure] = {
+    "tempered": Figure("lossmith.plots.tempered", "tempered functions, and decision boundaries under four kinds of noise"),
+}
 """Every figure by name. The module has a function ``draw(folder) -> sequence of files``; it is imported when asked for."""
 
 
