@@ -63,7 +63,7 @@ def test_log_probabilities_keep_their_digits_near_one(t):
             assert abs(ours - mp.log(exact)) <= relative, (name, ours, mp.nstr(mp.log(exact), 20))
 
 
-@pytest.mark.parametrize("t", TEMPERATURES)
+@pytest.mark.parametrize("t", [0.0, 0.9, 1.0, 1.2, 1.3, 10.0])
 def test_a_million_classes(t):
     values, counts = [0.0, -1.0, -30.0, -1e4], [1, 10, 999, 998_990]
     logits = torch.cat([torch.full((n,), a) for a, n in zip(values, counts, strict=True)])

@@ -54,7 +54,7 @@ class BiTemperedLoss(_TwoTemperatures):
     >>> loss(logits, torch.tensor(0)), loss(logits, torch.tensor(1))
     (tensor(0.0509), tensor(2.2015))
     >>> loss.predict_proba(logits)
-    tensor([0.8919, 0.0541, 0.0541])
+    tensor([0.9002, 0.0499, 0.0499])
 
     Reference: Amid et al. 2019, "Robust bi-tempered logistic loss based on Bregman divergences", equations 5 and 8.
     """
