@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lossmith.losses.top_k_prediction import *  # noqa: F403
     from lossmith.losses.top_k_temperature import *  # noqa: F403
     from lossmith.numerics.symmetric_polynomials import *  # noqa: F403
+    from lossmith.numerics.tempered import *  # noqa: F403
 
 # Names are looked up in these modules when they are first used, so that `lossmith --help` does not wait for torch.
 _HOMES = (
@@ -20,6 +21,7 @@ _HOMES = (
     "lossmith.losses.top_k_prediction",
     "lossmith.losses.top_k_temperature",
     "lossmith.numerics.symmetric_polynomials",
+    "lossmith.numerics.tempered",
 )
 
 

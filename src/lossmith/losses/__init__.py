@@ -2,6 +2,7 @@
 
 from typing import Unpack
 
+from lossmith.losses.bi_tempered import BinaryBiTemperedLoss, BiTemperedLoss, TsallisLoss
 from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.expectation import CrossEntropyExpectationLoss, ExpectationLoss, MAELoss
@@ -40,6 +41,8 @@ LOSSES: dict[str, type[ClassificationLoss]] = {
         TamedCrossEntropyLoss,
         MaximumProbabilityCrossEntropyLoss,
         CrossEntropyExpectationLoss,
+        BiTemperedLoss,
+        TsallisLoss,
         NormalizedCrossEntropyLoss,
         NormalizedFocalLoss,
         NormalizedCrossEntropyMAELoss,
@@ -55,6 +58,8 @@ LOSSES: dict[str, type[ClassificationLoss]] = {
 __all__ = [
     "LOSSES",
     "AsymmetricGeneralizedCrossEntropyLoss",
+    "BiTemperedLoss",
+    "BinaryBiTemperedLoss",
     "ClassificationLoss",
     "CrossEntropyExpectationLoss",
     "CrossEntropyLoss",
@@ -75,6 +80,7 @@ __all__ = [
     "TamedCrossEntropyLoss",
     "TargetProbabilityLoss",
     "TruncatedGeneralizedCrossEntropyLoss",
+    "TsallisLoss",
     "WeightedSum",
     "make_loss",
 ]

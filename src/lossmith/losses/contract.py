@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from lossmith.losses.limits import Limits
 from lossmith.losses.printed_form import printed_call
-from lossmith.losses.targets import ClassIndices, check_shapes
+from lossmith.losses.targets import ClassIndices, check_shapes, one_hot
 
 if TYPE_CHECKING:
     from lossmith.losses.weighted_sum import WeightedSum
@@ -121,8 +121,7 @@ class ClassificationLoss(nn.Module):
         indices = ClassIndices.read(type(self).__name__, target, logits.shape[1], self.ignore_index)
         share = None if self.weight is None else self.weight.to(logits.dtype)[indices.target]
         if self.label_smoothing:
-            one_hot = torch.zeros_like(logits).scatter_(1, indices.target.unsqueeze(1), 1.0)
-            smoothed = _smooth(one_hot, self.label_smoothing)
+            smoothed = _smooth(one_hot(logits, indices.target), self.label_smoothing)
             losses = self.weighted_soft_losses(logits, smoothed, _along_classes(self.weight, logits))
         else:
             losses = self.example_losses(logits, indices.target)

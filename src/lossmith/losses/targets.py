@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor
 
-__all__ = ["ClassIndices", "check_shapes"]
+__all__ = ["ClassIndices", "check_shapes", "one_hot"]
 
 
 def check_shapes(owner: str, logits: Tensor, target: Tensor, sample_weight: Tensor | None, weight: Tensor | None) -> None:
@@ -52,6 +52,11 @@ class ClassIndices(NamedTuple):
                 return cls(target, None)
         valid = target != ignore_index
         return cls(torch.where(valid, target, 0), valid)
+
+
+def one_hot(logits: Tensor, target: Tensor) -> Tensor:
+    """Return class indices ``(N, ...)`` as probabilities of the shape of ``logits``."""
+    return torch.zeros_like(logits).scatter(1, target.unsqueeze(1), 1.0)
 
 
 def _bounds(target: Tensor) -> tuple[int, int] | None:

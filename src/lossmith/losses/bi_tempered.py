@@ -1,0 +1,200 @@
+"""The bi-tempered logistic loss, for many classes and for one logit, and the Tsallis loss that it is compared with."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Unpack
+
+import torch
+from torch import Tensor, nn
+
+from lossmith.losses.contract import ClassificationLoss, Options, Reduction
+from lossmith.losses.limits import Limits
+from lossmith.losses.tempered_rules import Divergence, TargetDivergence, TargetTsallis, Tsallis
+from lossmith.numerics.rowwise import rowwise_loss
+from lossmith.numerics.tempered import tempered_sigmoid, tempered_softmax
+
+__all__ = ["BiTemperedLoss", "BinaryBiTemperedLoss", "TsallisLoss"]
+
+_REFERENCE_LIMITS = {"t1": Limits(0.0), "t2": Limits(0.0)}
+
+
+class _TwoTemperatures(ClassificationLoss):
+    """Base of the losses with a temperature t1 of the logarithm and t2 of the softmax."""
+
+    limits = _REFERENCE_LIMITS
+    t1: float
+    t2: float
+
+    def __init__(self, t1: float = 0.8, t2: float = 1.2, **options: Unpack[Options]) -> None:
+        super().__init__(**options)
+        self.t1 = t1
+        self.t2 = t2
+
+    def predict_proba(self, logits: Tensor) -> Tensor:
+        """Return the tempered softmax of temperature t2."""
+        return tempered_softmax(logits, self.t2, min(1, logits.dim() - 1))
+
+
+class BiTemperedLoss(_TwoTemperatures):
+    """Bi-tempered logistic loss, ``-log_t1 p_y - (1 - sum_c p_c**(2-t1)) / (2-t1)``: for labels with noise of any kind.
+
+    p is the tempered softmax of temperature t2. t1 < 1 bounds the loss, against outliers far from the decision; t2 > 1 gives
+    p a heavy tail, against wrong labels near it. t1, t2 >= 0; the paper uses (0.8, 1.2) and (0.5, 4.0) with much noise,
+    (0.9, 1.05) with little. t1 = t2 is convex in the logits (for t < 1 while no probability is 0), and cross-entropy at
+    t1 = t2 = 1. Both may be changed at any time, for a schedule.
+
+    A target of probabilities y, as made by label smoothing or mixup, costs the divergence
+    ``sum_c y_c (log_t1 y_c - log_t1 p_c) - (y_c**(2-t1) - p_c**(2-t1)) / (2-t1)``, which is 0 at p = y. At t1 = t2 = 1 that is
+    the Kullback-Leibler divergence: cross-entropy less the entropy of y, with the same gradient. Its class weight is the mean
+    of ``weight`` under y. t1 must be < 2 where some y_c is 0, as it is for class indices. Where t2 < 1, a target may have
+    probability 0: its loss is finite for t1 < 1 only.
+
+    >>> import torch
+    >>> loss = BiTemperedLoss(t1=0.8, t2=1.2)
+    >>> logits = torch.tensor([4.0, 0.0, 0.0])
+    >>> loss(logits, torch.tensor(0)), loss(logits, torch.tensor(1))
+    (tensor(0.0509), tensor(2.2015))
+    >>> loss.predict_proba(logits)
+    tensor([0.9002, 0.0499, 0.0499])
+
+    Reference: Amid et al. 2019, "Robust bi-tempered logistic loss based on Bregman divergences", equations 5 and 8.
+    """
+
+    name = "bi-tempered"
+    presets = {10: {"t1": 0.5, "t2": 4.0}, 100: {"t1": 0.8, "t2": 1.2}, 1000: {"t1": 0.9, "t2": 1.05}}
+
+    def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Return the divergence between the target, class indices or probabilities, and the tempered softmax."""
+        owner = type(self).__name__
+        if target.is_floating_point():
+            _check_target(owner, target, self.t1)
+            return rowwise_loss(Divergence(self.t1, self.t2, owner), logits, target)
+        if self.t1 >= 2:
+            raise ValueError(f"{owner}: t1 must be < 2 where target holds class indices, got {self.t1}.")
+        return rowwise_loss(TargetDivergence(self.t1, self.t2, owner), logits, target)
+
+    def weighted_soft_losses(self, logits: Tensor, probabilities: Tensor, weight: Tensor | None) -> Tensor:
+        """Return the divergences, each times the mean class weight under its target."""
+        losses = self.example_losses(logits, probabilities)
+        return losses if weight is None else losses * (probabilities * weight).sum(1)
+
+
+class TsallisLoss(_TwoTemperatures):
+    """Tsallis loss, ``-log_t1 p_y`` with the tempered softmax p of temperature t2: to compare ``bi-tempered`` with.
+
+    Bounded by ``1/(1-t1)`` for t1 < 1, heavy-tailed for t2 > 1, but not proper: the expected loss is not smallest where p is
+    the distribution of labels. t1, t2 >= 0. ``gce`` with q = 1 - t1 when t2 = 1, cross-entropy when t1 = t2 = 1. A target of
+    probabilities costs the expected loss.
+
+    >>> import torch
+    >>> TsallisLoss(t1=0.5, t2=1.0)(torch.zeros(4), torch.tensor(0))
+    tensor(1.)
+
+    Reference: Amid, Warmuth and Srinivasan 2019, "Two-temperature logistic regression based on the Tsallis divergence";
+    section 4.1 of Amid et al. 2019, "Robust bi-tempered logistic loss based on Bregman divergences".
+    """
+
+    name = "tsallis"
+
+    def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Return the losses; for a factor per class, their sum."""
+        rule = Tsallis if target.is_floating_point() else TargetTsallis
+        return rowwise_loss(rule(self.t1, self.t2, type(self).__name__), logits, target)
+
+
+class BinaryBiTemperedLoss(nn.Module):
+    """Bi-tempered logistic loss of one logit per label, for two classes and for multi-label targets with noise.
+
+    The divergence of :class:`BiTemperedLoss` between ``(y, 1-y)`` and ``(p, 1-p)``, where p is ``tempered_sigmoid(logits, t2)``
+    and the target y, of the logits' shape, is 0, 1 or a probability. t1, t2 >= 0, and t1 < 2 unless 0 < y < 1. At t1 = t2 = 1
+    it is ``torch.nn.BCEWithLogitsLoss``, less the entropy of y where that is not 0 or 1. ``weight`` multiplies the losses of
+    all elements that it broadcasts to; ``pos_weight`` multiplies those of positive labels.
+
+    >>> import torch
+    >>> loss = BinaryBiTemperedLoss(t1=1.0, t2=1.0)
+    >>> logits, target = torch.tensor([2.0, -1.0]), torch.tensor([1.0, 1.0])
+    >>> loss(logits, target), torch.nn.BCEWithLogitsLoss()(logits, target)
+    (tensor(0.7201), tensor(0.7201))
+
+    Reference: Amid et al. 2019, "Robust bi-tempered logistic loss based on Bregman divergences", figure 1.
+    """
+
+    limits: ClassVar[Mapping[str, Limits]] = _REFERENCE_LIMITS
+    weight: Tensor | None
+    pos_weight: Tensor | None
+
+    def __init__(
+        self,
+        t1: float = 0.8,
+        t2: float = 1.2,
+        *,
+        weight: Tensor | None = None,
+        pos_weight: Tensor | None = None,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__()
+        if reduction not in ("mean", "sum", "none"):
+            raise ValueError(f"BinaryBiTemperedLoss: reduction must be 'mean', 'sum' or 'none', got {reduction!r}.")
+        self.register_buffer("weight", weight)
+        self.register_buffer("pos_weight", pos_weight)
+        self.t1 = t1
+        self.t2 = t2
+        self.reduction = reduction
+
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Return the loss of all elements, reduced."""
+        dtype = self._computed_dtype(logits, target)
+        labels = target.to(dtype)
+        _check_target("BinaryBiTemperedLoss", torch.stack((labels, 1 - labels), -1), self.t1)
+        flat, flat_labels = logits.to(dtype).reshape(-1), labels.reshape(-1)
+        pairs = torch.stack((flat, torch.zeros_like(flat)), 1)
+        rule = Divergence(self.t1, self.t2, type(self).__name__)
+        losses = rowwise_loss(rule, pairs, torch.stack((flat_labels, 1 - flat_labels), 1)).reshape(logits.shape)
+        if self.pos_weight is not None:
+            losses = losses * (1 + (self.pos_weight.to(dtype) - 1) * labels)
+        if self.weight is not None:
+            losses = losses * self.weight.to(dtype)
+        return _reduced(losses, self.reduction).to(logits.dtype)
+
+    def predict_proba(self, logits: Tensor) -> Tensor:
+        """Return the probability of the label 1 for each logit."""
+        return tempered_sigmoid(logits, self.t2)
+
+    def extra_repr(self) -> str:
+        """Return the temperatures."""
+        return f"t1={self.t1}, t2={self.t2}"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Check temperatures whenever they are set."""
+        if name in self.limits:
+            value = self.limits[name].check(name, value, owner=type(self).__name__)
+        super().__setattr__(name, value)
+
+    def _computed_dtype(self, logits: Tensor, target: Tensor) -> torch.dtype:
+        owner = type(self).__name__
+        if not logits.is_floating_point():
+            raise TypeError(f"{owner}: logits must be floating point, got {logits.dtype}.")
+        if target.is_complex():
+            raise TypeError(f"{owner}: target must be labels or probabilities, got {target.dtype}.")
+        if target.shape != logits.shape:
+            raise ValueError(f"{owner}: target must have shape {tuple(logits.shape)}, got {tuple(target.shape)}.")
+        return torch.promote_types(logits.dtype, torch.float32)
+
+
+def _reduced(losses: Tensor, reduction: Reduction) -> Tensor:
+    if reduction == "none":
+        return losses
+    return losses.sum() if reduction == "sum" else losses.mean()
+
+
+def _check_target(owner: str, target: Tensor, t1: float) -> None:
+    """Raise an error for probabilities that have no divergence, where looking at values is possible and free."""
+    if target.device.type != "cpu" or torch.compiler.is_compiling() or target.numel() == 0:
+        return
+    try:
+        lowest = float(target.detach().amin())
+    except RuntimeError:  # inside torch.vmap values cannot be read
+        return
+    if lowest < 0:
+        raise ValueError(f"{owner}: target probabilities must be >= 0, got {lowest:g}.")
+    if lowest == 0 and t1 >= 2:
+        raise ValueError(f"{owner}: t1 must be < 2 where a target probability is 0, got {t1}.")
