@@ -2,6 +2,7 @@
 
 from typing import Unpack
 
+from lossmith.losses.complement import ComplementEntropyLoss, ComplementObjective
 from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.expectation import CrossEntropyExpectationLoss, ExpectationLoss, MAELoss
@@ -12,9 +13,14 @@ from lossmith.losses.generalized import (
     GeneralizedCrossEntropyLoss,
     TruncatedGeneralizedCrossEntropyLoss,
 )
+from lossmith.losses.label_smoothing import LabelSmoothingLoss
 from lossmith.losses.logit_bias import LogitBias
+from lossmith.losses.logit_norm import LogitNormLoss
+from lossmith.losses.logit_penalty import LogitPenaltyLoss
 from lossmith.losses.maximum_probability import MaximumProbabilityCrossEntropyLoss
 from lossmith.losses.normalized import NormalizedCrossEntropyLoss, NormalizedFocalLoss
+from lossmith.losses.sigmoid import SigmoidCrossEntropyLoss
+from lossmith.losses.squared_error import SquaredErrorLoss
 from lossmith.losses.symmetric import SymmetricCrossEntropyLoss
 from lossmith.losses.tamed import TamedCrossEntropyLoss
 from lossmith.losses.target_probability import TargetProbabilityLoss
@@ -44,6 +50,13 @@ LOSSES: dict[str, type[ClassificationLoss]] = {
         NormalizedCrossEntropyMAELoss,
         NormalizedFocalMAELoss,
         NormalizedCrossEntropyAGCELoss,
+        LabelSmoothingLoss,
+        LogitPenaltyLoss,
+        LogitNormLoss,
+        SigmoidCrossEntropyLoss,
+        SquaredErrorLoss,
+        ComplementEntropyLoss,
+        ComplementObjective,
         LogitBias,
     )
 }
@@ -53,12 +66,17 @@ __all__ = [
     "LOSSES",
     "AsymmetricGeneralizedCrossEntropyLoss",
     "ClassificationLoss",
+    "ComplementEntropyLoss",
+    "ComplementObjective",
     "CrossEntropyExpectationLoss",
     "CrossEntropyLoss",
     "ExpectationLoss",
     "FocalLoss",
     "GeneralizedCrossEntropyLoss",
+    "LabelSmoothingLoss",
     "LogitBias",
+    "LogitNormLoss",
+    "LogitPenaltyLoss",
     "MAELoss",
     "MaximumProbabilityCrossEntropyLoss",
     "NormalizedCrossEntropyAGCELoss",
@@ -66,6 +84,8 @@ __all__ = [
     "NormalizedCrossEntropyMAELoss",
     "NormalizedFocalLoss",
     "NormalizedFocalMAELoss",
+    "SigmoidCrossEntropyLoss",
+    "SquaredErrorLoss",
     "SymmetricCrossEntropyLoss",
     "TamedCrossEntropyLoss",
     "TargetProbabilityLoss",
