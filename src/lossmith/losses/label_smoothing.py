@@ -2,7 +2,6 @@
 
 from typing import Unpack
 
-import torch
 from torch import Tensor
 
 from lossmith.losses.contract import ClassificationLoss, Options
@@ -10,7 +9,7 @@ from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import term_losses
 from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
-from lossmith.numerics.softmax import overwrite
+from lossmith.numerics.softmax import overwrite, target_softmax
 
 __all__ = ["LabelSmoothingLoss"]
 
@@ -49,7 +48,10 @@ class LabelSmoothingLoss(ClassificationLoss):
 
 
 class _SmoothedTarget(IndexRule):
-    """With ``share = alpha / ((1 - alpha) K)`` the gradient is ``(1 + K share) p - share - onehot``."""
+    """With ``share = alpha / ((1 - alpha) K)`` the gradient is ``(1 + K share) p - share - onehot``.
+
+    The sum of all ``-log p_c`` is that of the gaps ``z_y - z_c``, less ``K log p_y``.
+    """
 
     def __init__(self, share: float) -> None:
         self.share = share
@@ -58,14 +60,10 @@ class _SmoothedTarget(IndexRule):
         return in_blocks(self._evaluate_rows, logits, target)
 
     def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
-        index = target.unsqueeze(1)
-        log_probs = torch.log_softmax(logits, 1)
-        log_prob = log_probs.gather(1, index)
-        others = overwrite(log_probs.exp(), index, 0.0)
-        rest = others.sum(1, keepdim=True)
-        # Of a dominating class, log p is exact only when taken from the others' probabilities.
-        exact_log_prob = torch.where(log_prob > -0.5, -torch.log1p(rest * torch.exp(-log_prob)), log_prob)
-        losses = -exact_log_prob - self.share * log_probs.sum(1, keepdim=True)
-        total = 1 + logits.shape[1] * self.share
-        gradient = overwrite(total * others - self.share, index, (logits.shape[1] - 1) * self.share - total * rest)
-        return losses.squeeze(1), (gradient,)
+        num_classes, index = logits.shape[1], target.unsqueeze(1)
+        softmax = target_softmax(logits, index)
+        gaps = (logits.gather(1, index) - logits).sum(1, keepdim=True)
+        losses = -softmax.log_prob + self.share * (gaps - num_classes * softmax.log_prob)
+        total = 1 + num_classes * self.share
+        gradient = total * softmax.other_probs - self.share
+        return losses.squeeze(1), (overwrite(gradient, index, (num_classes - 1) * self.share - total * softmax.rest),)

@@ -72,6 +72,10 @@ class _NormalizedLogits(IndexRule):
         normalized = logits * scale
         softmax = target_softmax(normalized, index)
         slope = overwrite(softmax.other_probs, index, -softmax.rest)
-        along = (slope * normalized).sum(1, keepdim=True)
-        gradient = torch.addcmul(slope * scale, normalized, scale * along, value=-(self.tau**2))
-        return -softmax.log_prob.squeeze(1), (gradient,)
+        along = torch.linalg.vecdot(slope, normalized, dim=1).unsqueeze(1)
+        across = torch.addcmul(slope, normalized, along, value=-(self.tau**2))
+        return -softmax.log_prob.squeeze(1), (across, scale.squeeze(1))
+
+    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
+        across, scale = saved
+        return super().pullback(grad * scale, target, (across,))

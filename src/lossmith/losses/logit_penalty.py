@@ -9,6 +9,7 @@ from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import term_losses
+from lossmith.numerics.norms import sum_of_squares
 from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
 from lossmith.numerics.softmax import overwrite, target_softmax
 
@@ -57,7 +58,7 @@ class _PenalizedTarget(IndexRule):
     def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
         index = target.unsqueeze(1)
         softmax = target_softmax(logits, index)
-        penalty = self.beta * logits.square().sum(1)
+        penalty = self.beta * sum_of_squares(logits, 1)
         gradient = torch.add(softmax.other_probs, logits, alpha=2 * self.beta)
         entry = torch.add(-softmax.rest, logits.gather(1, index), alpha=2 * self.beta)
         return penalty - softmax.log_prob.squeeze(1), (overwrite(gradient, index, entry),)

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from lossmith.losses.contract import ClassificationLoss
 from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
+from lossmith.numerics.sigmoid import softplus, softplus_and_sigmoid
 from lossmith.numerics.softmax import overwrite
 
 __all__ = ["SigmoidCrossEntropyLoss"]
@@ -78,18 +79,13 @@ class _SigmoidTarget(IndexRule):
     def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
         index = target.unsqueeze(1)
         against = logits.scatter(1, index, -logits.gather(1, index))
-        slope = torch.sigmoid(against)
-        return _softplus(against).sum(1), (overwrite(slope, index, -slope.gather(1, index)),)
+        costs, slope = softplus_and_sigmoid(against)
+        return costs.sum(1), (overwrite(slope, index, -slope.gather(1, index)),)
 
 
 def _presence(logits: Tensor, present: Tensor, absent: Tensor) -> Tensor:
     """Return the loss of classes that are present and absent to the given extents."""
-    return (present * _softplus(-logits) + absent * _softplus(logits)).sum(1)
-
-
-def _softplus(logits: Tensor) -> Tensor:
-    """Return ``log(1 + exp(z))``; beyond 40 it is ``z`` in double precision, too."""
-    return F.softplus(logits, threshold=40.0)
+    return (present * softplus(-logits) + absent * softplus(logits)).sum(1)
 
 
 def _mean_weight_of_others(probabilities: Tensor, weighted: Tensor, weight: Tensor) -> Tensor:

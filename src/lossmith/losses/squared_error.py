@@ -6,6 +6,7 @@ from torch import Tensor
 
 from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.limits import Limits
+from lossmith.numerics.norms import sum_of_squares
 from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
 from lossmith.numerics.softmax import overwrite
 
@@ -55,7 +56,7 @@ class SquaredErrorLoss(ClassificationLoss):
 
 
 class _TargetValue(IndexRule):
-    """The gradient is ``2 factor z``, and ``2 factor kappa (z_y - value)`` at the target."""
+    """The gradient is ``2 factor`` times ``z``, and ``kappa (z_y - value)`` at the target; the rule keeps it without the factor."""
 
     def __init__(self, factor: float, kappa: float, value: float) -> None:
         self.factor = factor
@@ -69,5 +70,8 @@ class _TargetValue(IndexRule):
         index = target.unsqueeze(1)
         error = logits.gather(1, index) - self.value
         others = logits.scatter(1, index, 0.0)
-        losses = self.factor * (self.kappa * error.square().squeeze(1) + others.square().sum(1))
-        return losses, (overwrite(2 * self.factor * others, index, 2 * self.factor * self.kappa * error),)
+        losses = self.factor * (self.kappa * error.square().squeeze(1) + sum_of_squares(others, 1))
+        return losses, (overwrite(others, index, self.kappa * error),)
+
+    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
+        return super().pullback(2 * self.factor * grad, target, saved)

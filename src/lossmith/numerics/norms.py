@@ -5,7 +5,9 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["inverse_norm"]
+from lossmith.numerics.softmax import values_are_at_hand
+
+__all__ = ["inverse_norm", "sum_of_squares"]
 
 
 def inverse_norm(vectors: Tensor, dim: int) -> Tensor:
@@ -18,9 +20,25 @@ def inverse_norm(vectors: Tensor, dim: int) -> Tensor:
     tensor([[2.0000e-31],
             [1.0000e+00]])
     """
-    # Squares are taken of vectors whose largest entry is 1, hence never overflow. The scale cancels: it has no gradient.
-    largest = torch.linalg.vector_norm(vectors.detach(), math.inf, dim, keepdim=True)
-    has_no_direction = largest < math.sqrt(torch.finfo(vectors.dtype).tiny)
+    lowest = math.sqrt(torch.finfo(vectors.dtype).tiny)
+    if values_are_at_hand(vectors) and vectors.numel():
+        norm = torch.linalg.vector_norm(vectors, 2, dim, keepdim=True)
+        if norm.amin() > lowest and norm.amax() < math.inf:
+            return norm.reciprocal_()
+    # Squares of vectors whose largest entry is 1 never overflow. The scale cancels, and so has no gradient.
+    largest = vectors.detach().abs().amax(dim, keepdim=True)
+    has_no_direction = largest < lowest
     inverse_scale = 1 / torch.where(has_no_direction, 1.0, largest)
     square = (vectors * inverse_scale).square().sum(dim, keepdim=True)
     return inverse_scale * torch.where(has_no_direction, 1.0, square).rsqrt()
+
+
+def sum_of_squares(vectors: Tensor, dim: int) -> Tensor:
+    """Return ``||v||**2`` along a dimension, in one pass where no gradient is recorded.
+
+    >>> sum_of_squares(torch.tensor([3.0, 4.0]), 0)
+    tensor(25.)
+    """
+    if torch.is_grad_enabled():
+        return vectors.square().sum(dim)
+    return torch.linalg.vector_norm(vectors, 2, dim).square()
