@@ -9,10 +9,22 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from lossmith.escaping import *  # noqa: F403
+    from lossmith.heads import *  # noqa: F403
+    from lossmith.loss_scheduler import *  # noqa: F403
     from lossmith.losses import *  # noqa: F403
+    from lossmith.objectives import *  # noqa: F403
+    from lossmith.schedules import *  # noqa: F403
 
 # Names are looked up in these modules when they are first used, so that `lossmith --help` does not wait for torch.
-_HOMES = ("lossmith.losses",)
+_HOMES = (
+    "lossmith.losses",
+    "lossmith.schedules",
+    "lossmith.loss_scheduler",
+    "lossmith.heads",
+    "lossmith.objectives",
+    "lossmith.escaping",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,7 @@ from lossmith.losses.complement import ComplementEntropyLoss, ComplementObjectiv
 from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.expectation import CrossEntropyExpectationLoss, ExpectationLoss, MAELoss
-from lossmith.losses.expression import LossReader
+from lossmith.losses.expression import ExpressionReader
 from lossmith.losses.focal import FocalLoss
 from lossmith.losses.generalized import (
     AsymmetricGeneralizedCrossEntropyLoss,
@@ -109,4 +109,6 @@ def make_loss(expression: str, **options: Unpack[Options]) -> ClassificationLoss
     >>> make_loss("nf-mae@100")
     nf-mae(alpha=1.0, beta=0.2)
     """
-    return LossReader(expression, LOSSES, options).read()
+    loss = ExpressionReader(expression, LOSSES, options).read()
+    assert isinstance(loss, ClassificationLoss)
+    return loss

@@ -56,7 +56,7 @@ class SquaredErrorLoss(ClassificationLoss):
 
 
 class _TargetValue(IndexRule):
-    """The gradient is ``2 factor`` times ``z``, and ``kappa (z_y - value)`` at the target; the rule keeps it without the factor."""
+    """The gradient is ``2 factor`` times ``z``, and ``kappa (z_y - value)`` at the target; kept without the factor."""
 
     def __init__(self, factor: float, kappa: float, value: float) -> None:
         self.factor = factor

@@ -22,7 +22,7 @@ def inverse_norm(vectors: Tensor, dim: int) -> Tensor:
     """
     lowest = math.sqrt(torch.finfo(vectors.dtype).tiny)
     if values_are_at_hand(vectors) and vectors.numel():
-        norm = torch.linalg.vector_norm(vectors, 2, dim, keepdim=True)
+        norm: Tensor = torch.linalg.vector_norm(vectors, 2, dim, keepdim=True)
         if norm.amin() > lowest and norm.amax() < math.inf:
             return norm.reciprocal_()
     # Squares of vectors whose largest entry is 1 never overflow. The scale cancels, and so has no gradient.
@@ -41,4 +41,5 @@ def sum_of_squares(vectors: Tensor, dim: int) -> Tensor:
     """
     if torch.is_grad_enabled():
         return vectors.square().sum(dim)
-    return torch.linalg.vector_norm(vectors, 2, dim).square()
+    norm: Tensor = torch.linalg.vector_norm(vectors, 2, dim)
+    return norm.square()
