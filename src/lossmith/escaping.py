@@ -3,7 +3,7 @@
 import copy
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -80,8 +80,8 @@ class _GradientNoise:
 
     def __init__(self, model: nn.Module, loss: nn.Module, loader: Iterable[tuple[Tensor, Tensor]]) -> None:
         self.model = model
-        self.loss = copy.deepcopy(loss)
-        self.loss.reduction = "none"  # noqa: B010: nn.Module does not declare it
+        self.loss: Any = copy.deepcopy(loss)  # of which nn.Module does not declare the reduction
+        self.loss.reduction = "none"
         self.batches = list(loader)
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.examples = sum(len(target) for _, target in self.batches)

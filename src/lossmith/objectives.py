@@ -22,6 +22,7 @@ from lossmith.losses import (
     CrossEntropyExpectationLoss,
     CrossEntropyLoss,
     LogitBias,
+    SigmoidCrossEntropyLoss,
 )
 from lossmith.losses.expression import ExpressionReader, nearest
 from lossmith.losses.limits import Limits
