@@ -11,7 +11,7 @@ from lossmith.losses.limits import Limits
 from lossmith.losses.normalized import log_complement
 from lossmith.losses.weighted_sum import WeightedSum
 from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
-from lossmith.numerics.softmax import class_softmax, overwrite
+from lossmith.numerics.softmax import ClassProbabilities, overwrite
 
 __all__ = ["ComplementEntropyLoss", "ComplementObjective"]
 
@@ -97,9 +97,9 @@ class _ComplementOfTarget(IndexRule):
     def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
         index = target.unsqueeze(1)
         # The lowest finite number and not -inf, for a row of which nothing is left must not become NaN.
-        softmax = class_softmax(logits.scatter(1, index, torch.finfo(logits.dtype).min))
-        log_shares = overwrite(softmax.log_probs, index, 0.0)
-        shares = overwrite(softmax.probs, index, 0.0)
+        left = ClassProbabilities(logits.scatter(1, index, torch.finfo(logits.dtype).min))
+        log_shares = overwrite(left.log, index, 0.0)
+        shares = overwrite(left.p, index, 0.0)
         losses = (shares * log_shares).sum(1, keepdim=True)
         return losses.squeeze(1), (shares * (log_shares - losses),)
 
@@ -109,8 +109,8 @@ def _complement_of_each(logits: Tensor, top: Tensor) -> Tensor:
 
     All other classes leave ``1 - p_c >= 1/2``, so that nothing here is divided by a small number.
     """
-    log_probs = class_softmax(logits).log_probs
-    negative_entropies = log_probs.exp() * log_probs
+    classes = ClassProbabilities(logits)
+    log_probs, negative_entropies = classes.log, classes.p * classes.log
     total = negative_entropies.sum(1, keepdim=True)
     log_rest = log_complement(logits, log_probs).scatter(1, top, 0.0)
     return (total - negative_entropies) * torch.exp(-log_rest) - log_rest

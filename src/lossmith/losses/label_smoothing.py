@@ -63,7 +63,7 @@ class _SmoothedTarget(IndexRule):
         num_classes, index = logits.shape[1], target.unsqueeze(1)
         softmax = target_softmax(logits, index)
         gaps = (logits.gather(1, index) - logits).sum(1, keepdim=True)
-        losses = -softmax.log_prob + self.share * (gaps - num_classes * softmax.log_prob)
+        losses = self.share * (gaps - num_classes * softmax.target.log) - softmax.target.log
         total = 1 + num_classes * self.share
-        gradient = total * softmax.other_probs - self.share
-        return losses.squeeze(1), (overwrite(gradient, index, (num_classes - 1) * self.share - total * softmax.rest),)
+        gradient = total * softmax.direction - self.share
+        return losses.squeeze(1), (overwrite(gradient, index, (total - 1 - self.share) - total * softmax.target.rest),)

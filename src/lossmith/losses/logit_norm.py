@@ -11,7 +11,7 @@ from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import term_losses
 from lossmith.numerics.norms import inverse_norm
 from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
-from lossmith.numerics.softmax import overwrite, target_softmax
+from lossmith.numerics.softmax import target_softmax
 
 __all__ = ["LogitNormLoss"]
 
@@ -67,14 +67,13 @@ class _NormalizedLogits(IndexRule):
         return in_blocks(self._evaluate_rows, logits, target)
 
     def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
-        index = target.unsqueeze(1)
         scale = inverse_norm(logits, 1) / self.tau
         normalized = logits * scale
-        softmax = target_softmax(normalized, index)
-        slope = overwrite(softmax.other_probs, index, -softmax.rest)
-        along = torch.linalg.vecdot(slope, normalized, dim=1).unsqueeze(1)
-        across = torch.addcmul(slope, normalized, along, value=-(self.tau**2))
-        return -softmax.log_prob.squeeze(1), (across, scale.squeeze(1))
+        softmax = target_softmax(normalized, target.unsqueeze(1))
+        slope: Tensor = softmax.direction
+        along = torch.linalg.vecdot(slope, normalized, dim=1).unsqueeze(1) * (self.tau * self.tau)
+        across = torch.addcmul(slope, normalized, along, value=-1)
+        return -softmax.target.log.squeeze(1), (across, scale.squeeze(1))
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
         across, scale = saved

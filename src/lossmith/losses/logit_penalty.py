@@ -2,7 +2,6 @@
 
 from typing import Unpack
 
-import torch
 from torch import Tensor
 
 from lossmith.losses.contract import ClassificationLoss, Options
@@ -11,7 +10,7 @@ from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import term_losses
 from lossmith.numerics.norms import sum_of_squares
 from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
-from lossmith.numerics.softmax import overwrite, target_softmax
+from lossmith.numerics.softmax import target_softmax
 
 __all__ = ["LogitPenaltyLoss"]
 
@@ -56,9 +55,6 @@ class _PenalizedTarget(IndexRule):
         return in_blocks(self._evaluate_rows, logits, target)
 
     def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
-        index = target.unsqueeze(1)
-        softmax = target_softmax(logits, index)
-        penalty = self.beta * sum_of_squares(logits, 1)
-        gradient = torch.add(softmax.other_probs, logits, alpha=2 * self.beta)
-        entry = torch.add(-softmax.rest, logits.gather(1, index), alpha=2 * self.beta)
-        return penalty - softmax.log_prob.squeeze(1), (overwrite(gradient, index, entry),)
+        softmax = target_softmax(logits, target.unsqueeze(1))
+        losses = self.beta * sum_of_squares(logits, 1) - softmax.target.log.squeeze(1)
+        return losses, (softmax.direction + (2 * self.beta) * logits,)
