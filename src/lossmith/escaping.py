@@ -3,7 +3,7 @@
 import copy
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -80,7 +80,7 @@ class _GradientNoise:
 
     def __init__(self, model: nn.Module, loss: nn.Module, loader: Iterable[tuple[Tensor, Tensor]]) -> None:
         self.model = model
-        self.loss: Any = copy.deepcopy(loss)  # of which nn.Module does not declare the reduction
+        self.loss = cast("Any", copy.deepcopy(loss))  # nn.Module does not declare the reduction
         self.loss.reduction = "none"
         self.batches = list(loader)
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]

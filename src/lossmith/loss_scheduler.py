@@ -143,7 +143,8 @@ def _parameters(loss: ClassificationLoss) -> dict[str, _Parameter]:
             continue
         prefix = f"{path}." if path else ""
         own = [name for name, value in module.parameters_in_order().items() if type(value) is float]
-        found |= {f"{prefix}{name}": _Parameter(module, name) for name in [*own, "label_smoothing"]}
+        options = [] if path else ["label_smoothing"]  # a sum or a wrapper has one for all of its parts
+        found |= {f"{prefix}{name}": _Parameter(module, name) for name in [*own, *options]}
         if type(module) is WeightedSum:
             found |= {f"{prefix}factors.{i}": _Factor(module, f"factors.{i}", i) for i in range(len(module.factors))}
     return found

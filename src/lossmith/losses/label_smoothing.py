@@ -66,4 +66,4 @@ class _SmoothedTarget(IndexRule):
         losses = self.share * (gaps - num_classes * softmax.target.log) - softmax.target.log
         total = 1 + num_classes * self.share
         gradient = total * softmax.direction - self.share
-        return losses.squeeze(1), (overwrite(gradient, index, (total - 1 - self.share) - total * softmax.target.rest),)
+        return losses.squeeze(1), (overwrite(gradient, index, total * -softmax.target.rest + (total - 1 - self.share)),)
