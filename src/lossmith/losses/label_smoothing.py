@@ -8,7 +8,7 @@ from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import term_losses
-from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
+from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
 from lossmith.numerics.softmax import overwrite, target_softmax
 
 __all__ = ["LabelSmoothingLoss"]
@@ -48,7 +48,7 @@ class LabelSmoothingLoss(ClassificationLoss):
 
 
 class _SmoothedTarget(IndexRule):
-    """With ``share = alpha / ((1 - alpha) K)`` the gradient is ``(1 + K share) p - share - onehot``.
+    """With ``share = alpha / ((1 - alpha) K)`` the gradient is ``(1 + K share) p - share - onehot``; kept without the factor.
 
     The sum of all ``-log p_c`` is that of the gaps ``z_y - z_c``, less ``K log p_y``.
     """
@@ -57,13 +57,13 @@ class _SmoothedTarget(IndexRule):
         self.share = share
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        return in_blocks(self._evaluate_rows, logits, target)
-
-    def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
         num_classes, index = logits.shape[1], target.unsqueeze(1)
         softmax = target_softmax(logits, index)
         gaps = (logits.gather(1, index) - logits).sum(1, keepdim=True)
         losses = self.share * (gaps - num_classes * softmax.target.log) - softmax.target.log
-        total = 1 + num_classes * self.share
-        gradient = total * softmax.direction - self.share
-        return losses.squeeze(1), (overwrite(gradient, index, total * -softmax.target.rest + (total - 1 - self.share)),)
+        part = self.share / (1 + num_classes * self.share)
+        gradient = overwrite(softmax.direction - part, index, -softmax.target.rest + (num_classes - 1) * part)
+        return losses.squeeze(1), (gradient,)
+
+    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
+        return super().pullback(grad * (1 + saved[0].shape[1] * self.share), target, saved)

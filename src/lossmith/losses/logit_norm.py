@@ -10,7 +10,7 @@ from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import term_losses
 from lossmith.numerics.norms import inverse_norm
-from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
+from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
 from lossmith.numerics.softmax import target_softmax
 
 __all__ = ["LogitNormLoss"]
@@ -64,9 +64,6 @@ class _NormalizedLogits(IndexRule):
         self.tau = tau
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        return in_blocks(self._evaluate_rows, logits, target)
-
-    def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
         scale = inverse_norm(logits, 1) / self.tau
         normalized = logits * scale
         softmax = target_softmax(normalized, target.unsqueeze(1))

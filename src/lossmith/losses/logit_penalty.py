@@ -2,6 +2,7 @@
 
 from typing import Unpack
 
+import torch
 from torch import Tensor
 
 from lossmith.losses.contract import ClassificationLoss, Options
@@ -9,7 +10,8 @@ from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import term_losses
 from lossmith.numerics.norms import sum_of_squares
-from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
+from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
+from lossmith.numerics.scalars import as_scalar
 from lossmith.numerics.softmax import target_softmax
 
 __all__ = ["LogitPenaltyLoss"]
@@ -52,9 +54,6 @@ class _PenalizedTarget(IndexRule):
         self.beta = beta
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        return in_blocks(self._evaluate_rows, logits, target)
-
-    def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
         softmax = target_softmax(logits, target.unsqueeze(1))
         losses = self.beta * sum_of_squares(logits, 1) - softmax.target.log.squeeze(1)
-        return losses, (softmax.direction + (2 * self.beta) * logits,)
+        return losses, (torch.addcmul(softmax.direction, logits, as_scalar(2 * self.beta, logits)),)

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lossmith.losses.contract import ClassificationLoss
-from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
-from lossmith.numerics.sigmoid import softplus, softplus_and_sigmoid
+from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
+from lossmith.numerics.sigmoid import softplus, summed_softplus_and_sigmoid
 from lossmith.numerics.softmax import overwrite
 
 __all__ = ["SigmoidCrossEntropyLoss"]
@@ -71,16 +71,13 @@ class SigmoidCrossEntropyLoss(ClassificationLoss):
 
 
 class _SigmoidTarget(IndexRule):
-    """With the target's logit negated, the loss is the sum of ``log(1 + exp(z))`` and its slopes are ``sigmoid(z)``."""
+    """The gradient is ``sigmoid(z)``, and ``-sigmoid(-z)`` at the target."""
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        return in_blocks(self._evaluate_rows, logits, target)
-
-    def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
         index = target.unsqueeze(1)
-        against = logits.scatter(1, index, -logits.gather(1, index))
-        costs, slope = softplus_and_sigmoid(against)
-        return costs.sum(1), (overwrite(slope, index, -slope.gather(1, index)),)
+        against = -logits.gather(1, index)
+        absent, slope = summed_softplus_and_sigmoid(logits, index)
+        return (absent + softplus(against)).squeeze(1), (overwrite(slope, index, -torch.sigmoid(against)),)
 
 
 def _presence(logits: Tensor, present: Tensor, absent: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from torch import Tensor
 from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.limits import Limits
 from lossmith.numerics.norms import sum_of_squares
-from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
+from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
 from lossmith.numerics.softmax import overwrite
 
 __all__ = ["SquaredErrorLoss"]
@@ -64,9 +64,6 @@ class _TargetValue(IndexRule):
         self.value = value
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        return in_blocks(self._evaluate_rows, logits, target)
-
-    def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
         index = target.unsqueeze(1)
         error = logits.gather(1, index) - self.value
         others = logits.scatter(1, index, 0.0)

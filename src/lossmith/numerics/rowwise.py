@@ -16,7 +16,7 @@ __all__ = ["IndexRule", "Rule", "in_blocks", "rowwise_loss"]
 Evaluation = tuple[Tensor, tuple[Tensor, ...]]
 
 # Rows are evaluated in blocks of about this many elements, so that the passes over a block find it in the cache.
-BLOCK_ELEMENTS = 1 << 18
+BLOCK_ELEMENTS = 1 << 17
 
 
 class Rule(Protocol):
