@@ -91,7 +91,7 @@ class _GradientNoise:
             )
 
     def signs(self, generator: torch.Generator | None = None) -> Tensor:
-        return torch.randint(2, (self.examples,), generator=generator) * 2.0 - 1.0
+        return torch.randint(2, (self.examples,), generator=generator).double() * 2 - 1
 
     def estimate(self, signs: Tensor) -> float:
         """Return ``u' H u`` for ``u = sum_i (s_i - mean s) g_i / sqrt(N)``, which centres the gradients."""
