@@ -15,7 +15,9 @@ class Figure(NamedTuple):
     summary: str
 
 
-FIGURES: dict[str, Figure] = {}
+FIGURES: dict[str, Figure] = {
+    "focus": Figure("lossmith.plots.focus", "gradient against the target's probability, for mixes of CE and EL"),
+}
 """Every figure by name. The module has a function ``draw(folder) -> sequence of files``; it is imported when asked for."""
 
 
