@@ -71,9 +71,9 @@ def test_escaping_efficiency_estimates_with_an_honest_error() -> None:
     model, batches = tiny_problem()
     loss = make_loss("ce")
     exact = explicit_trace(model, loss, batches)
-    value, error = escaping_efficiency(model, loss, batches, probes=400, generator=torch.Generator().manual_seed(1))
+    value, error = escaping_efficiency(model, loss, batches, probes=200, generator=torch.Generator().manual_seed(1))
     assert abs(value - exact) < 4 * error
-    assert error < 0.2 * abs(exact)
+    assert error < 0.3 * abs(exact)
     of_batches = escaping_efficiency(model, loss, batches, batch_size=4, probes=2, generator=torch.Generator().manual_seed(1))
     of_one = escaping_efficiency(model, loss, batches, probes=2, generator=torch.Generator().manual_seed(1))
     assert of_batches.value == pytest.approx(of_one.value / 4)

@@ -14,8 +14,8 @@ import pytest
 import torch
 from torch._dynamo.utils import counters
 
+import resumable_run
 from lossmith import Constant, Cosine, Cyclic, Linear, LossScheduler, Piecewise, make_loss, make_schedule
-from tests import resumable_run
 
 
 @pytest.mark.parametrize("total", [6, 12, 66, 90, 240])

@@ -158,8 +158,9 @@ def _path(name: str, known: Mapping[str, _Parameter]) -> str:
         return matches[0]
     if matches:
         raise ValueError(f"LossScheduler: {name!r} is a parameter of several parts, name one of {', '.join(matches)}.")
-    hint = nearest(name, [*known, *(path.rpartition(".")[2] for path in known)]) or f"; known are {', '.join(known)}"
-    raise ValueError(f"LossScheduler: unknown parameter {name!r}{hint}")
+    hint = nearest(name, [*known, *(path.rpartition(".")[2] for path in known)])
+    advice = f"; known are {', '.join(known)}." if hint == "." else hint
+    raise ValueError(f"LossScheduler: unknown parameter {name!r}{advice}")
 
 
 def _as_schedule(schedule: Schedule | str | float) -> Schedule:

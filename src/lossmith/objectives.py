@@ -273,7 +273,7 @@ class _ObjectiveReader(ExpressionReader):
         self._take()
         if preset not in DATA_SETS or name not in PRESETS:
             known, kind, word = (PRESETS, "objective", name) if preset in DATA_SETS else (DATA_SETS, "data set", preset)
-            raise ValueError(f"make_objective: no preset for the {kind} {word!r} in {self._text!r}{nearest(word, known)}.")
+            raise ValueError(f"make_objective: no preset for the {kind} {word!r} in {self._text!r}{nearest(word, known)}")
         published = PRESETS[name][list(DATA_SETS).index(preset)]
         self._published = self._published or published
         of_loss = LOSSES[name].presets.get(DATA_SETS[preset], {}) if name in LOSSES else {}

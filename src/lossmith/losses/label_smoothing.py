@@ -62,8 +62,9 @@ class _SmoothedTarget(IndexRule):
         gaps = (logits.gather(1, index) - logits).sum(1, keepdim=True)
         losses = self.share * (gaps - num_classes * softmax.target.log) - softmax.target.log
         part = self.share / (1 + num_classes * self.share)
-        gradient = overwrite(softmax.direction - part, index, -softmax.target.rest + (num_classes - 1) * part)
-        return losses.squeeze(1), (gradient,)
+        entry = -softmax.target.rest + (num_classes - 1) * part
+        gradient = overwrite(softmax.direction - part, index, entry.to(logits.dtype))
+        return losses.squeeze(1).to(logits.dtype), (gradient,)
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
         return super().pullback(grad * (1 + saved[0].shape[1] * self.share), target, saved)

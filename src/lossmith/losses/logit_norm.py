@@ -67,10 +67,9 @@ class _NormalizedLogits(IndexRule):
         scale = inverse_norm(logits, 1) / self.tau
         normalized = logits * scale
         softmax = target_softmax(normalized, target.unsqueeze(1))
-        slope: Tensor = softmax.direction
-        along = torch.linalg.vecdot(slope, normalized, dim=1).unsqueeze(1) * (self.tau * self.tau)
-        across = torch.addcmul(slope, normalized, along, value=-1)
-        return -softmax.target.log.squeeze(1), (across, scale.squeeze(1))
+        along = (softmax.direction * normalized).sum(1, keepdim=True) * (self.tau * self.tau)
+        across = torch.addcmul(softmax.direction, normalized, along, value=-1)
+        return -softmax.target.log.squeeze(1).to(logits.dtype), (across, scale.squeeze(1))
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
         across, scale = saved

@@ -56,4 +56,4 @@ class _PenalizedTarget(IndexRule):
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         softmax = target_softmax(logits, target.unsqueeze(1))
         losses = self.beta * sum_of_squares(logits, 1) - softmax.target.log.squeeze(1)
-        return losses, (torch.addcmul(softmax.direction, logits, as_scalar(2 * self.beta, logits)),)
+        return losses.to(logits.dtype), (torch.addcmul(softmax.direction, logits, as_scalar(2 * self.beta, logits)),)

@@ -53,11 +53,11 @@ def draw(folder: Path) -> Sequence[Path]:
 def _mixes() -> list[tuple[str, ClassificationLoss, float | None, object]]:
     """Return label, loss, focus and colour of every curve; cross-entropy has its peak at 0 without a focus."""
     colors = mpl.colormaps["viridis"]
-    curves: list[tuple[str, ClassificationLoss, float | None, object]] = [("CE (β = 0)", CrossEntropyLoss(), None, "0.45")]
+    curves: list[tuple[str, ClassificationLoss, float | None, object]] = [("CE alone", CrossEntropyLoss(), None, "0.45")]
     for focus in FOCI:
         loss = CrossEntropyExpectationLoss(focus=focus)
         curves.append((f"β = {loss.mix()[1]:.3g}   (F = {focus:g})", loss, focus, colors(focus / 0.58)))
-    return [*curves, ("EL (α = 0)   (F = 0.5)", ExpectationLoss(), 0.5, colors(0.5 / 0.58))]
+    return [*curves, ("EL alone   (F = 0.5)", ExpectationLoss(), 0.5, colors(0.5 / 0.58))]
 
 
 def _label(axes: Axes, height: str, title: str) -> None:
