@@ -1,11 +1,9 @@
-"""The losses once more, from their formulas, in 60-digit arithmetic."""
+"""The losses once more, from their formulas, in arithmetic of as many digits as asked for."""
 
 from collections.abc import Callable, Sequence
 
 import mpmath
 from mpmath import mpf
-
-mpmath.mp.dps = 60
 
 
 def softmax(logits: Sequence[float]) -> list[mpf]:

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 import mpmath as mp
 
-mp.mp.dps = 120
-
 
 class Reference(NamedTuple):
     """What belongs to distinct logits, each of which stands for ``counts`` classes."""

@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from lossmith.escaping import *  # noqa: F403
+    from lossmith.heads import *  # noqa: F403
+    from lossmith.loss_scheduler import *  # noqa: F403
     from lossmith.losses import *  # noqa: F403
     from lossmith.losses.top_k_prediction import *  # noqa: F403
     from lossmith.losses.top_k_temperature import *  # noqa: F403
     from lossmith.numerics.symmetric_polynomials import *  # noqa: F403
     from lossmith.numerics.tempered import *  # noqa: F403
+    from lossmith.objectives import *  # noqa: F403
+    from lossmith.schedules import *  # noqa: F403
 
 # Names are looked up in these modules when they are first used, so that `lossmith --help` does not wait for torch.
 _HOMES = (
@@ -22,6 +27,11 @@ _HOMES = (
     "lossmith.losses.top_k_temperature",
     "lossmith.numerics.symmetric_polynomials",
     "lossmith.numerics.tempered",
+    "lossmith.schedules",
+    "lossmith.loss_scheduler",
+    "lossmith.heads",
+    "lossmith.objectives",
+    "lossmith.escaping",
 )
 
 

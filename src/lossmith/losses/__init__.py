@@ -3,19 +3,25 @@
 from typing import Unpack
 
 from lossmith.losses.bi_tempered import BinaryBiTemperedLoss, BiTemperedLoss, TsallisLoss
+from lossmith.losses.complement import ComplementEntropyLoss, ComplementObjective
 from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.expectation import CrossEntropyExpectationLoss, ExpectationLoss, MAELoss
-from lossmith.losses.expression import LossReader
+from lossmith.losses.expression import ExpressionReader
 from lossmith.losses.focal import FocalLoss
 from lossmith.losses.generalized import (
     AsymmetricGeneralizedCrossEntropyLoss,
     GeneralizedCrossEntropyLoss,
     TruncatedGeneralizedCrossEntropyLoss,
 )
+from lossmith.losses.label_smoothing import LabelSmoothingLoss
 from lossmith.losses.logit_bias import LogitBias
+from lossmith.losses.logit_norm import LogitNormLoss
+from lossmith.losses.logit_penalty import LogitPenaltyLoss
 from lossmith.losses.maximum_probability import MaximumProbabilityCrossEntropyLoss
 from lossmith.losses.normalized import NormalizedCrossEntropyLoss, NormalizedFocalLoss
+from lossmith.losses.sigmoid import SigmoidCrossEntropyLoss
+from lossmith.losses.squared_error import SquaredErrorLoss
 from lossmith.losses.symmetric import SymmetricCrossEntropyLoss
 from lossmith.losses.tamed import TamedCrossEntropyLoss
 from lossmith.losses.target_probability import TargetProbabilityLoss
@@ -50,6 +56,13 @@ LOSSES: dict[str, type[ClassificationLoss]] = {
         NormalizedCrossEntropyAGCELoss,
         SmoothTopKLoss,
         HardTopKLoss,
+        LabelSmoothingLoss,
+        LogitPenaltyLoss,
+        LogitNormLoss,
+        SigmoidCrossEntropyLoss,
+        SquaredErrorLoss,
+        ComplementEntropyLoss,
+        ComplementObjective,
         LogitBias,
     )
 }
@@ -61,13 +74,18 @@ __all__ = [
     "BiTemperedLoss",
     "BinaryBiTemperedLoss",
     "ClassificationLoss",
+    "ComplementEntropyLoss",
+    "ComplementObjective",
     "CrossEntropyExpectationLoss",
     "CrossEntropyLoss",
     "ExpectationLoss",
     "FocalLoss",
     "GeneralizedCrossEntropyLoss",
     "HardTopKLoss",
+    "LabelSmoothingLoss",
     "LogitBias",
+    "LogitNormLoss",
+    "LogitPenaltyLoss",
     "MAELoss",
     "MaximumProbabilityCrossEntropyLoss",
     "NormalizedCrossEntropyAGCELoss",
@@ -75,7 +93,9 @@ __all__ = [
     "NormalizedCrossEntropyMAELoss",
     "NormalizedFocalLoss",
     "NormalizedFocalMAELoss",
+    "SigmoidCrossEntropyLoss",
     "SmoothTopKLoss",
+    "SquaredErrorLoss",
     "SymmetricCrossEntropyLoss",
     "TamedCrossEntropyLoss",
     "TargetProbabilityLoss",
@@ -100,4 +120,6 @@ def make_loss(expression: str, **options: Unpack[Options]) -> ClassificationLoss
     >>> make_loss("nf-mae@100")
     nf-mae(alpha=1.0, beta=0.2)
     """
-    return LossReader(expression, LOSSES, options).read()
+    loss = ExpressionReader(expression, LOSSES, options).read()
+    assert isinstance(loss, ClassificationLoss)
+    return loss

@@ -1,10 +1,10 @@
-"""Losses from text: ``make_loss("1.0*nce + 20*mae")``.
+"""Losses, schedules and objectives from text: ``make_loss("1.0*nce + 20*mae")``.
 
 Grammar::
 
     sum      = term { "+" term }
     term     = [ number "*" ] atom
-    atom     = name [ "@" classes ] [ "(" [ argument { "," argument } ] ")" ]  |  "(" sum ")"
+    atom     = name [ "@" preset ] [ "(" [ argument { "," argument } ] ")" ]  |  "(" sum ")"
     argument = [ key "=" ] value
     value    = sum  |  number  |  "true"  |  "false"  |  word  |  [ dtype ] "[" number { "," number } "]"
 """
@@ -12,14 +12,14 @@ Grammar::
 import difflib
 import inspect
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeGuard
 
 import torch
 
 from lossmith.losses.contract import ClassificationLoss, Options
 
-__all__ = ["LossReader", "nearest"]
+__all__ = ["ExpressionReader", "nearest"]
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[A-Za-z_]\w*(?:-\w+)*)|(?P<sign>[-+*@(),=\[\]]))"
@@ -32,77 +32,103 @@ class _Token(NamedTuple):
     position: int
 
 
-class LossReader:
-    """Reads one expression against a catalogue of losses."""
+class ExpressionReader:
+    """Reads one expression against a catalogue of what can be called by name: losses, schedules, objectives."""
 
-    def __init__(self, text: str, catalogue: Mapping[str, type[ClassificationLoss]], options: Options) -> None:
+    def __init__(
+        self,
+        text: str,
+        catalogue: Mapping[str, Callable[..., Any]],
+        options: Options | None = None,
+        *,
+        caller: str = "make_loss",
+        kind: str = "loss",
+    ) -> None:
         if not isinstance(text, str):
-            raise TypeError(f"make_loss: expression must be text, got {type(text).__name__}.")
+            raise TypeError(f"{caller}: expression must be text, got {type(text).__name__}.")
         self._text = text
         self._catalogue = catalogue
-        self._options = options
-        self._tokens = list(_tokens(text))
+        self._options = options or {}
+        self._caller = caller
+        self._kind = kind
+        self._tokens = list(_tokens(text, caller))
         self._next = 0
 
-    def read(self) -> ClassificationLoss:
-        """Return the loss that the whole text describes."""
-        loss = self._sum()
+    def read(self) -> Any:
+        """Return what the whole text describes."""
+        result = self._sum()
         if self._peek().kind != "end":
             raise self._error("the end")
-        return loss
+        return result
 
-    def _sum(self) -> ClassificationLoss:
-        loss = self._term()
+    def _sum(self) -> Any:
+        result = self._term()
         while self._accept("+"):
-            loss = loss + self._term()
-        return loss
+            result = self._loss(result) + self._loss(self._term())
+        return result
 
-    def _term(self) -> ClassificationLoss:
+    def _term(self) -> Any:
         if self._peek().kind != "number":
             return self._atom()
         factor = self._number()
         self._expect("*")
-        return factor * self._atom()
+        return factor * self._loss(self._atom())
 
-    def _atom(self) -> ClassificationLoss:
+    def _loss(self, part: object) -> ClassificationLoss:
+        if not isinstance(part, ClassificationLoss):
+            raise ValueError(f"{self._caller}: only losses can be added and multiplied, got {self._text!r}.")
+        return part
+
+    def _atom(self) -> Any:
         if self._accept("("):
-            loss = self._sum()
+            result = self._sum()
             self._expect(")")
-            return loss
+            return result
         if self._peek().kind != "name":
-            raise self._error("a loss")
+            raise self._error(f"{'an' if self._kind[0] in 'aeiou' else 'a'} {self._kind}")
         token = self._take()
         if token.text not in self._catalogue:
             hint = nearest(token.text, self._catalogue)
-            raise ValueError(f"make_loss: unknown loss {token.text!r} in {self._text!r}{hint} 'lossmith list' names all.")
-        loss_class = self._catalogue[token.text]
-        preset = self._preset(loss_class) if self._accept("@") else {}
+            advice = " 'lossmith list' names all." if self._kind == "loss" else ""
+            raise ValueError(f"{self._caller}: unknown {self._kind} {token.text!r} in {self._text!r}{hint}{advice}")
+        factory = self._catalogue[token.text]
+        preset = self._preset(token.text, factory) if self._accept("@") else {}
         arguments, keywords = self._arguments() if self._accept("(") else ([], {})
-        return self._build(loss_class, arguments, {**preset, **keywords})
+        return self._build(factory, token.text, arguments, {**preset, **keywords})
 
-    def _build(self, loss_class: type[ClassificationLoss], arguments: list[Any], keywords: dict[str, Any]) -> ClassificationLoss:
-        known = inspect.signature(loss_class).parameters
-        names = [name for name in known if name != "options"]
-        for name in keywords:
-            if name not in names and name not in Options.__annotations__:
-                hint = nearest(name, [*names, *Options.__annotations__])
-                raise ValueError(f"{loss_class.__name__}: unknown parameter {name!r} in {self._text!r}{hint}")
-        wraps = any(isinstance(value, ClassificationLoss) for value in (*arguments, *keywords.values()))
-        options = {} if wraps else self._options  # a wrapper has the options of what it wraps
+    def _build(self, factory: Callable[..., Any], name: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        owner = factory.__name__ if isinstance(factory, type) else name
+        self._check_keywords(factory, owner, keywords)
+        options: Mapping[str, Any] = {}
+        if _is_loss(factory):
+            keywords = {key: _as_float32(value) if isinstance(value, list) else value for key, value in keywords.items()}
+            wraps = any(isinstance(value, ClassificationLoss) for value in (*arguments, *keywords.values()))
+            options = {} if wraps else self._options  # a wrapper has the options of what it wraps
         try:
-            return loss_class(*arguments, **{**options, **keywords})
+            return factory(*arguments, **{**options, **keywords})
         except TypeError as error:
-            raise ValueError(
-                str(error) if ": " in str(error) else f"{loss_class.__name__}: {error} in {self._text!r}."
-            ) from error
+            raise ValueError(str(error) if ": " in str(error) else f"{owner}: {error} in {self._text!r}.") from error
 
-    def _preset(self, loss_class: type[ClassificationLoss]) -> dict[str, float]:
+    def _check_keywords(self, factory: Callable[..., Any], owner: str, keywords: Iterable[str]) -> None:
+        parameters = inspect.signature(factory).parameters.values()
+        names = [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
+        if _is_loss(factory):
+            names += Options.__annotations__
+        elif len(names) < len(parameters):
+            return  # it takes any keyword, and says itself what it knows
+        for key in keywords:
+            if key not in names:
+                raise ValueError(f"{owner}: unknown parameter {key!r} in {self._text!r}{nearest(key, names)}")
+
+    def _preset(self, name: str, factory: Callable[..., Any]) -> dict[str, Any]:
         token = self._take()
+        if not _is_loss(factory):
+            raise ValueError(f"{self._caller}: {name} has no presets, got {self._text!r}.")
         if token.kind != "number" or not token.text.isdigit():
             raise self._error("a number of classes", token)
         classes = int(token.text)
-        loss_class.for_classes(classes)  # raises where there is no such preset
-        return dict(loss_class.presets[classes])
+        factory.for_classes(classes)  # raises where there is no such preset
+        return dict(factory.presets[classes])
 
     def _arguments(self) -> tuple[list[Any], dict[str, Any]]:
         arguments: list[Any] = []
@@ -131,11 +157,9 @@ class LossReader:
             return self._take().text
         return self._sum()
 
-    def _list(self) -> torch.Tensor:
-        name = self._take().text if self._peek().kind == "name" else "float32"
-        dtype = getattr(torch, name, None)
-        if not isinstance(dtype, torch.dtype):
-            raise self._error("a floating-point type", self._tokens[self._next - 1])
+    def _list(self) -> list[float] | torch.Tensor:
+        """Return numbers as they are, for whoever takes them has a type for them; a written type makes a tensor."""
+        dtype = self._dtype() if self._peek().kind == "name" else None
         self._expect("[")
         numbers = []
         while not self._accept("]"):
@@ -143,7 +167,13 @@ class LossReader:
             if not self._accept(","):
                 self._expect("]")
                 break
-        return torch.tensor(numbers, dtype=dtype)
+        return numbers if dtype is None else torch.tensor(numbers, dtype=dtype)
+
+    def _dtype(self) -> torch.dtype:
+        dtype = getattr(torch, self._take().text, None)
+        if not isinstance(dtype, torch.dtype):
+            raise self._error("a floating-point type", self._tokens[self._next - 1])
+        return dtype
 
     def _number(self) -> float | int:
         token = self._take()
@@ -172,19 +202,27 @@ class LossReader:
     def _error(self, expected: str, token: _Token | None = None) -> ValueError:
         token = token or self._peek()
         got = f"{token.text!r} at column {token.position + 1}" if token.kind != "end" else "the end"
-        return ValueError(f"make_loss: expected {expected} in {self._text!r}, got {got}.")
+        return ValueError(f"{self._caller}: expected {expected} in {self._text!r}, got {got}.")
 
 
-def _tokens(text: str) -> Iterable[_Token]:
+def _tokens(text: str, caller: str) -> Iterable[_Token]:
     position = 0
     while text[position:].strip():
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
             column = position + len(text[position:]) - len(text[position:].lstrip())
-            raise ValueError(f"make_loss: cannot read {text[column]!r} at column {column + 1} of {text!r}.")
+            raise ValueError(f"{caller}: cannot read {text[column]!r} at column {column + 1} of {text!r}.")
         yield _Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup))
         position = match.end()
     yield _Token("end", "", len(text))
+
+
+def _as_float32(numbers: list[float]) -> torch.Tensor:
+    return torch.tensor(numbers, dtype=torch.float32)
+
+
+def _is_loss(factory: Callable[..., Any]) -> TypeGuard[type[ClassificationLoss]]:
+    return isinstance(factory, type) and issubclass(factory, ClassificationLoss)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ from torch import Tensor
 from lossmith.losses.contract import Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import TargetProbabilityLoss
+from lossmith.numerics.scalars import as_input
 from lossmith.numerics.softmax import Probability
 
 __all__ = ["FocalLoss"]
@@ -38,7 +39,8 @@ class FocalLoss(TargetProbabilityLoss):
 
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return the value and ``(1 - p)**gamma (1 - gamma p log p / (1 - p))``, whose quotient tends to -1 at p = 1."""
-        modulation = target.rest**self.gamma if self.alpha is None else self.alpha * target.rest**self.gamma
+        modulation = target.rest ** as_input(self.gamma, target.rest)
+        modulation = modulation if self.alpha is None else self.alpha * modulation
         has_rest = target.rest > 0
         quotient = torch.where(has_rest, target.log / torch.where(has_rest, target.rest, 1.0), -1.0)
         return -modulation * target.log, modulation * (1 - self.gamma * target.p * quotient)

@@ -1,6 +1,5 @@
 """Generalised cross-entropy, between cross-entropy and the mean absolute error, and its relatives."""
 
-import math
 from typing import Unpack
 
 import torch
@@ -10,6 +9,7 @@ from lossmith.losses.contract import Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import TargetProbabilityLoss
 from lossmith.numerics.box_cox import box_cox
+from lossmith.numerics.scalars import as_scalar
 from lossmith.numerics.softmax import Probability
 
 __all__ = ["AsymmetricGeneralizedCrossEntropyLoss", "GeneralizedCrossEntropyLoss", "TruncatedGeneralizedCrossEntropyLoss"]
@@ -67,8 +67,8 @@ class TruncatedGeneralizedCrossEntropyLoss(GeneralizedCrossEntropyLoss):
 
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return those of generalised cross-entropy for ``max(p, k)``."""
-        threshold = math.log(self.k) if self.k > 0 else -math.inf
-        value, pull = super().value_and_pull(Probability(target.p, target.rest, target.log.clamp(min=threshold)))
+        threshold = torch.log(as_scalar(self.k, target.log))
+        value, pull = super().value_and_pull(Probability(target.p, target.rest, torch.maximum(target.log, threshold)))
         return value, torch.where(target.log > threshold, pull, 0.0)
 
 
@@ -99,9 +99,9 @@ class AsymmetricGeneralizedCrossEntropyLoss(TargetProbabilityLoss):
 
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return the value by way of ``(b + p) / (b + 1)``, whose logarithm is exact on both ends."""
-        log_b = math.log(self.b) if self.b > 0 else -math.inf
-        log_shifted = torch.logaddexp(target.log, torch.full_like(target.log, log_b))
+        b = as_scalar(self.b, target.log)
+        log_shifted = torch.logaddexp(target.log, torch.log(b))
         change = -target.rest / (1 + self.b)
-        log_ratio = torch.where(change > -0.5, torch.log1p(change), log_shifted - math.log1p(self.b))
-        value = -((1 + self.b) ** self.q) * box_cox(log_ratio, self.q)
+        log_ratio = torch.where(change > -0.5, torch.log1p(change), log_shifted - torch.log1p(b))
+        value = -torch.exp(self.q * torch.log1p(b)) * box_cox(log_ratio, self.q)
         return value, torch.exp(target.log + (self.q - 1) * log_shifted)

@@ -3,8 +3,9 @@
 import math
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import TypeGuard
 
-__all__ = ["Limits"]
+__all__ = ["Limits", "is_whole"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,15 @@ class Limits:
         if math.isfinite(self.high):
             return f"{'<' if self.high_open else '<='} {self.high:g}"
         return "finite"
+
+
+def is_whole(number: object) -> TypeGuard[int]:
+    """Return whether a number is an integer.
+
+    >>> is_whole(3), is_whole(3.0), is_whole(True)
+    (True, False, False)
+    """
+    return isinstance(number, int) and not isinstance(number, bool)
 
 
 def _shown(value: object) -> str:

@@ -67,6 +67,7 @@ class LogitBias(CompositeLoss):
         if not self.training or self.epsilon == 0:
             return logits
         if target.is_floating_point():
-            return torch.add(logits, target, alpha=self.epsilon)
+            return logits + self.epsilon * target
         index = target.unsqueeze(1)
-        return logits.scatter_add(1, index, torch.full_like(index, self.epsilon, dtype=logits.dtype))
+        # Multiplied, and not filled in, because a compiled multiplication serves every epsilon that a schedule sets.
+        return logits.scatter_add(1, index, self.epsilon * torch.ones_like(index, dtype=logits.dtype))

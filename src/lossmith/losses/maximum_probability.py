@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from lossmith.losses.contract import ClassificationLoss
-from lossmith.numerics.rowwise import Evaluation, rowwise_loss
+from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
 from lossmith.numerics.softmax import overwrite, target_softmax
 
 __all__ = ["MaximumProbabilityCrossEntropyLoss"]
@@ -35,7 +35,7 @@ class MaximumProbabilityCrossEntropyLoss(ClassificationLoss):
         return -(target * lead * log_probs).sum(1)
 
 
-class _MaximumProbability:
+class _MaximumProbability(IndexRule):
     """With the lead ``D = p_m - p_y`` of the largest class m and ``L = -log p_y``, the loss is ``D L`` and its gradient
 
     ``p_j D (1 - L)`` away from m and y, ``p_m (D + L (1 - D))`` at m, and ``-(D (1 - p_y) + L p_y (1 + D))`` at y. Nothing
@@ -55,9 +55,3 @@ class _MaximumProbability:
         lag = 2 * prob + bystanders.sum(1, keepdim=True)
         gradient = overwrite(bystanders * (lead - lead * cost), rival, rival_prob * (lead + cost * lag))
         return (lead * cost).squeeze(1), (overwrite(gradient, index, -(lead * rest + cost * prob * (1 + lead))),)
-
-    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        return grad.unsqueeze(1) * saved[0]
-
-    def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
-        raise NotImplementedError("class indices have no gradient")

@@ -1,6 +1,6 @@
 """Losses divided by their sum over all classes, which makes any loss robust to noise."""
 
-from typing import Unpack
+from typing import Unpack, cast
 
 import torch
 from torch import Tensor
@@ -50,18 +50,28 @@ class NormalizedFocalLoss(TermLoss):
 
     name = "nf"
     limits = {"gamma": Limits(0.0)}
-    gamma: float
 
     def __init__(self, gamma: float = 0.5, printed: bool = False, **options: Unpack[Options]) -> None:
         super().__init__(**options)
         if not isinstance(printed, bool):
             raise TypeError(f"NormalizedFocalLoss: printed must be True or False, got {printed!r}.")
+        # In a tuple, so that it is no submodule with options of its own; made here, since torch.compile cannot make it.
+        self._terms = (Term(1.0, FocalLoss(), normalized=True),)
         self.gamma = gamma
         self.printed = printed
 
+    @property
+    def gamma(self) -> float:
+        """How much less examples count that are predicted well."""
+        return cast("FocalLoss", self._terms[0].curve).gamma
+
+    @gamma.setter
+    def gamma(self, value: float) -> None:
+        cast("FocalLoss", self._terms[0].curve).gamma = value
+
     def terms(self) -> tuple[Term, ...] | None:
         """Return the focal loss, normalised; the printed form is not a function of the target's probability alone."""
-        return None if self.printed else (Term(1.0, FocalLoss(self.gamma), normalized=True),)
+        return None if self.printed else self._terms
 
     def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
         """Return the losses of either form."""

@@ -10,7 +10,7 @@ from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.top_k_prediction import check_k, check_possible, topk_probabilities
 from lossmith.numerics.precision import in_double
-from lossmith.numerics.rowwise import Evaluation, in_blocks, rowwise_loss
+from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
 from lossmith.numerics.smooth_kth import MOST_POWER_SUMS, smooth_kth_without
 from lossmith.numerics.softmax import overwrite
 from lossmith.numerics.subset_marginals import log_odds_of_absence
@@ -92,7 +92,7 @@ class SmoothTopKLoss(_TopKLoss):
         return (factors * losses).sum(1).to(logits.dtype)
 
 
-class _SmoothTopK:
+class _SmoothTopK(IndexRule):
     """The loss is ``tau softplus(u)``, u the lead over the target of the smooth k-th largest of the other scores, over tau."""
 
     def __init__(self, k: int, tau: float, margin: float) -> None:
@@ -116,12 +116,6 @@ class _SmoothTopK:
         gradient = overwrite(kth.gradient(factor), index, -factor.to(logits.dtype))
         losses = self.tau * F.softplus(excess, threshold=SOFTPLUS_IS_LINEAR)
         return losses.squeeze(1).to(logits.dtype), (gradient,)
-
-    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        return grad.unsqueeze(1) * saved[0]
-
-    def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
-        raise NotImplementedError("class indices have no gradient")
 
 
 class HardTopKLoss(_TopKLoss):

@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 import torch
 from torch import Tensor
 
-__all__ = ["Rule", "in_blocks", "rowwise_loss"]
+__all__ = ["IndexRule", "Rule", "in_blocks", "rowwise_loss"]
 
 Evaluation = tuple[Tensor, tuple[Tensor, ...]]
 
@@ -36,6 +36,18 @@ class Rule(Protocol):
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
         """Return the gradient of ``sum(grad * losses)`` with respect to probability targets."""
         ...
+
+
+class IndexRule:
+    """Base of rules for class indices that keep the gradient itself: ``evaluate`` returns the losses and ``(gradient,)``."""
+
+    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
+        """Return the gradient times ``grad``."""
+        return grad.unsqueeze(1) * saved[0]
+
+    def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
+        """Raise an error: nothing asks for this."""
+        raise NotImplementedError("class indices have no gradient")
 
 
 def rowwise_loss(rule: Rule, logits: Tensor, target: Tensor) -> Tensor:

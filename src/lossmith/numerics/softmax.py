@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["ClassProbabilities", "Probability", "TargetSoftmax", "overwrite", "target_softmax"]
+__all__ = ["ClassProbabilities", "Probability", "TargetSoftmax", "overwrite", "target_softmax", "values_are_at_hand"]
 
 # Between these probabilities a plain softmax will do. The exponential function turns the rounding of a difference of
 # logits into a relative error, which is below 2**-20 for differences below 16; beyond that, log-odds in double precision.
@@ -54,7 +54,7 @@ class ClassProbabilities(Probability):
 
     def _class_with_most(self) -> Tensor | None:
         # Below 3/4 nothing cancels. To find out is cheaper than the index.
-        if _values_are_at_hand(self.p) and self.p.numel() and self.p.amax().item() < 0.75:
+        if values_are_at_hand(self.p) and self.p.numel() and self.p.amax().item() < 0.75:
             return None
         return self.p.argmax(1, keepdim=True)
 
@@ -99,7 +99,7 @@ def overwrite(tensor: Tensor, index: Tensor, value: Tensor | float) -> Tensor:
 
 def target_softmax(logits: Tensor, index: Tensor) -> TargetSoftmax:
     """Return the softmax as seen from the class ``index`` ``(N, 1, ...)`` of each row."""
-    if _values_are_at_hand(logits):
+    if values_are_at_hand(logits):
         probs = torch.softmax(logits, 1)
         prob = probs.gather(1, index)
         if _is_moderate(prob):
@@ -112,7 +112,7 @@ def target_softmax(logits: Tensor, index: Tensor) -> TargetSoftmax:
     return TargetSoftmax(target, overwrite(others * (rest / other_sum), index, -rest))
 
 
-def _values_are_at_hand(logits: Tensor) -> bool:
+def values_are_at_hand(logits: Tensor) -> bool:
     """Whether a decision that depends on values costs nothing: not on accelerators, in graphs, or in recorded gradients."""
     return logits.device.type == "cpu" and not torch.is_grad_enabled() and not torch.compiler.is_compiling()
 

@@ -20,6 +20,7 @@ FIGURES: dict[str, Figure] = {
         "lossmith.plots.top_k", "smooth top-k loss: sparsity of its gradient by temperature, and its shape for three classes"
     ),
     "tempered": Figure("lossmith.plots.tempered", "tempered functions, and decision boundaries under four kinds of noise"),
+    "focus": Figure("lossmith.plots.focus", "gradient against the target's probability, for mixes of CE and EL"),
 }
 """Every figure by name. The module has a function ``draw(folder) -> sequence of files``; it is imported when asked for."""
 

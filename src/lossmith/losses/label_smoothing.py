@@ -1,0 +1,70 @@
+"""Label smoothing as a loss of its own."""
+
+from typing import Unpack
+
+from torch import Tensor
+
+from lossmith.losses.contract import ClassificationLoss, Options
+from lossmith.losses.cross_entropy import CrossEntropyLoss
+from lossmith.losses.limits import Limits
+from lossmith.losses.target_probability import term_losses
+from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
+from lossmith.numerics.softmax import overwrite, target_softmax
+
+__all__ = ["LabelSmoothingLoss"]
+
+
+class LabelSmoothingLoss(ClassificationLoss):
+    """Label smoothing, ``-log p_y - alpha / ((1 - alpha) K) * sum_c log p_c``: for better calibrated predictions.
+
+    This is cross-entropy with the target ``(1 - alpha) onehot + alpha / K``, divided by ``1 - alpha`` so that the pull on
+    the target's logit does not depend on alpha. The option ``label_smoothing``, which every loss has, does not divide.
+    A class weight multiplies the loss of an example as a whole. 0 <= alpha < 1; cross-entropy when alpha = 0.
+
+    >>> import torch
+    >>> logits, target = torch.tensor([[2.0, 0.0]]), torch.tensor([0])
+    >>> LabelSmoothingLoss(alpha=0.2)(logits, target), torch.nn.CrossEntropyLoss(label_smoothing=0.2)(logits, target) / 0.8
+    (tensor(0.4087), tensor(0.4087))
+
+    Reference: Szegedy et al. 2016; equation 2 of Kornblith et al., "What's in a loss function for image classification?"
+    """
+
+    name = "label-smoothing"
+    limits = {"alpha": Limits(0.0, 1.0, high_open=True)}
+    presets = {10: {"alpha": 0.04}, 100: {"alpha": 0.18}, 1000: {"alpha": 0.1}}
+    alpha: float
+
+    def __init__(self, alpha: float = 0.1, **options: Unpack[Options]) -> None:
+        super().__init__(**options)
+        self.alpha = alpha
+
+    def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Return the losses; a factor per class is smoothed into one for cross-entropy."""
+        share = self.alpha / (1 - self.alpha) / logits.shape[1]
+        if not target.is_floating_point():
+            return rowwise_loss(_SmoothedTarget(share), logits, target)
+        smoothed = target + share * target.sum(1, keepdim=True)
+        return term_losses(CrossEntropyLoss().terms(), logits, smoothed)
+
+
+class _SmoothedTarget(IndexRule):
+    """With ``share = alpha / ((1 - alpha) K)`` the gradient is ``(1 + K share) p - share - onehot``; kept without the factor.
+
+    The sum of all ``-log p_c`` is that of the gaps ``z_y - z_c``, less ``K log p_y``.
+    """
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+
+    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
+        num_classes, index = logits.shape[1], target.unsqueeze(1)
+        softmax = target_softmax(logits, index)
+        gaps = (logits.gather(1, index) - logits).sum(1, keepdim=True)
+        losses = self.share * (gaps - num_classes * softmax.target.log) - softmax.target.log
+        part = self.share / (1 + num_classes * self.share)
+        entry = -softmax.target.rest + (num_classes - 1) * part
+        gradient = overwrite(softmax.direction - part, index, entry.to(logits.dtype))
+        return losses.squeeze(1).to(logits.dtype), (gradient,)
+
+    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
+        return super().pullback(grad * (1 + saved[0].shape[1] * self.share), target, saved)

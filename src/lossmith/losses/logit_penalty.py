@@ -1,0 +1,59 @@
+"""Cross-entropy with a penalty on large logits."""
+
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from lossmith.losses.contract import ClassificationLoss, Options
+from lossmith.losses.cross_entropy import CrossEntropyLoss
+from lossmith.losses.limits import Limits
+from lossmith.losses.target_probability import term_losses
+from lossmith.numerics.norms import sum_of_squares
+from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
+from lossmith.numerics.scalars import as_scalar
+from lossmith.numerics.softmax import target_softmax
+
+__all__ = ["LogitPenaltyLoss"]
+
+
+class LogitPenaltyLoss(ClassificationLoss):
+    """Cross-entropy with a penalty on the logits, ``-log p_y + beta * sum_c z_c**2``: for clean labels and many classes.
+
+    Keeps the logits small, and with them the confidence; classes end up further apart than with cross-entropy.
+    beta >= 0; cross-entropy when beta = 0.
+
+    >>> import torch
+    >>> LogitPenaltyLoss(beta=0.01)(torch.tensor([3.0, -3.0]), torch.tensor(0))
+    tensor(0.1825)
+
+    Reference: equation 5 of Kornblith et al., "What's in a loss function for image classification?"; presets of tables A.1, A.2.
+    """
+
+    name = "logit-penalty"
+    limits = {"beta": Limits(0.0)}
+    presets = {10: {"beta": 10**-2.83}, 100: {"beta": 10**-2.83}, 1000: {"beta": 6e-4}}
+    beta: float
+
+    def __init__(self, beta: float = 6e-4, **options: Unpack[Options]) -> None:
+        super().__init__(**options)
+        self.beta = beta
+
+    def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Return the losses; under a factor per class the penalty counts as often as the factors add up to."""
+        if not target.is_floating_point():
+            return rowwise_loss(_PenalizedTarget(self.beta), logits, target)
+        penalty = self.beta * logits.square().sum(1) * target.sum(1)
+        return term_losses(CrossEntropyLoss().terms(), logits, target) + penalty
+
+
+class _PenalizedTarget(IndexRule):
+    """The gradient is ``p - onehot + 2 beta z``."""
+
+    def __init__(self, beta: float) -> None:
+        self.beta = beta
+
+    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
+        softmax = target_softmax(logits, target.unsqueeze(1))
+        losses = self.beta * sum_of_squares(logits, 1) - softmax.target.log.squeeze(1)
+        return losses.to(logits.dtype), (torch.addcmul(softmax.direction, logits, as_scalar(2 * self.beta, logits)),)

@@ -1,0 +1,92 @@
+"""Cross-entropy of one sigmoid per class."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lossmith.losses.contract import ClassificationLoss
+from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
+from lossmith.numerics.sigmoid import softplus, summed_softplus_and_sigmoid
+from lossmith.numerics.softmax import overwrite
+
+__all__ = ["SigmoidCrossEntropyLoss"]
+
+
+class SigmoidCrossEntropyLoss(ClassificationLoss):
+    """Sigmoid cross-entropy, ``-log sigmoid(z_y) - sum over c != y of log sigmoid(-z_c)``: one yes or no for every class.
+
+    Use it for many classes, and where several labels can be true at once: a floating-point target may then hold a number
+    in [0, 1] for each class, whatever their sum. Call :meth:`init_bias_` on the final layer before training, or the first
+    steps only teach that most classes are absent. With class weights, a class that is present counts with its own weight,
+    an absent one with the mean weight of those that are present. ``torch.nn.BCEWithLogitsLoss``, summed over the classes,
+    when the target is multi-label and there are no weights.
+
+    >>> import torch
+    >>> loss, logits = SigmoidCrossEntropyLoss(), torch.tensor([[0.0, 2.0, -1.0]])
+    >>> loss(logits, torch.tensor([1])), loss(logits, torch.tensor([[1.0, 1.0, 0.0]]))
+    (tensor(1.1333), tensor(1.1333))
+    >>> loss.predict_proba(logits)
+    tensor([[0.3031, 0.5339, 0.1630]])
+
+    Reference: equation 9 of Kornblith et al., "What's in a loss function for image classification?"
+    """
+
+    name = "sigmoid"
+
+    def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Return the losses; for a factor per class, their sum."""
+        if not target.is_floating_point():
+            return rowwise_loss(_SigmoidTarget(), logits, target)
+        return _presence(logits, target, target.sum(1, keepdim=True) - target)
+
+    def weighted_soft_losses(self, logits: Tensor, probabilities: Tensor, weight: Tensor | None) -> Tensor:
+        """Return equation 9 for any targets in [0, 1]; for a distribution, that is the expected class-weighted loss."""
+        if weight is None:
+            return _presence(logits, probabilities, 1 - probabilities)
+        present = probabilities * weight
+        absent = (1 - probabilities) * _mean_weight_of_others(probabilities, present, weight)
+        return _presence(logits, present, absent)
+
+    def predict_proba(self, logits: Tensor) -> Tensor:
+        """Return the sigmoids, divided by their sum."""
+        # In logarithms, so that classes that are all improbable keep their proportions.
+        return torch.softmax(F.logsigmoid(logits), min(1, logits.dim() - 1))
+
+    @staticmethod
+    def init_bias_(head: nn.Module) -> None:
+        """Set the biases of a final layer to ``-log K``, so that every class starts at a probability of about 1/K.
+
+        >>> head = nn.Linear(8, 4)
+        >>> SigmoidCrossEntropyLoss.init_bias_(head)
+        >>> head.bias.detach()
+        tensor([-1.3863, -1.3863, -1.3863, -1.3863])
+        """
+        bias = getattr(head, "bias", None)
+        if not isinstance(bias, Tensor):
+            raise TypeError(f"SigmoidCrossEntropyLoss: head must be a layer with biases, got {type(head).__name__}.")
+        with torch.no_grad():
+            bias.fill_(-math.log(bias.numel()))
+
+
+class _SigmoidTarget(IndexRule):
+    """The gradient is ``sigmoid(z)``, and ``-sigmoid(-z)`` at the target."""
+
+    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
+        index = target.unsqueeze(1)
+        against = -logits.gather(1, index)
+        absent, slope = summed_softplus_and_sigmoid(logits, index)
+        return (absent + softplus(against)).squeeze(1), (overwrite(slope, index, -torch.sigmoid(against)),)
+
+
+def _presence(logits: Tensor, present: Tensor, absent: Tensor) -> Tensor:
+    """Return the loss of classes that are present and absent to the given extents."""
+    return (present * softplus(-logits) + absent * softplus(logits)).sum(1)
+
+
+def _mean_weight_of_others(probabilities: Tensor, weighted: Tensor, weight: Tensor) -> Tensor:
+    others = probabilities.sum(1, keepdim=True) - probabilities
+    weighted_others = weighted.sum(1, keepdim=True) - weighted
+    has_others = others > 0
+    return torch.where(has_others, weighted_others / torch.where(has_others, others, 1.0), weight.mean())

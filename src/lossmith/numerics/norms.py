@@ -1,0 +1,45 @@
+"""Lengths of vectors that neither overflow nor divide by zero."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from lossmith.numerics.softmax import values_are_at_hand
+
+__all__ = ["inverse_norm", "sum_of_squares"]
+
+
+def inverse_norm(vectors: Tensor, dim: int) -> Tensor:
+    """Return ``1 / ||v||`` along a dimension, which is kept with size 1; a vector of zeros counts as one of length 1.
+
+    Such a vector has no direction. Dividing it by 1 instead of by some tiny number keeps its gradient of the size that other
+    vectors have, so that a layer that starts at zero can leave it.
+
+    >>> inverse_norm(torch.tensor([[3e30, 4e30], [0.0, 0.0]]), 1)
+    tensor([[2.0000e-31],
+            [1.0000e+00]])
+    """
+    lowest = math.sqrt(torch.finfo(vectors.dtype).tiny)
+    if values_are_at_hand(vectors) and vectors.numel():
+        norm: Tensor = torch.linalg.vector_norm(vectors, 2, dim, keepdim=True)
+        if norm.amin() > lowest and norm.amax() < math.inf:
+            return norm.reciprocal_()
+    # Squares of vectors whose largest entry is 1 never overflow. The scale cancels, and so has no gradient.
+    largest = vectors.detach().abs().amax(dim, keepdim=True)
+    has_no_direction = largest < lowest
+    inverse_scale = 1 / torch.where(has_no_direction, 1.0, largest)
+    square = (vectors * inverse_scale).square().sum(dim, keepdim=True)
+    return inverse_scale * torch.where(has_no_direction, 1.0, square).rsqrt()
+
+
+def sum_of_squares(vectors: Tensor, dim: int) -> Tensor:
+    """Return ``||v||**2`` along a dimension, in one pass where no gradient is recorded.
+
+    >>> sum_of_squares(torch.tensor([3.0, 4.0]), 0)
+    tensor(25.)
+    """
+    if torch.is_grad_enabled():
+        return vectors.square().sum(dim)
+    norm: Tensor = torch.linalg.vector_norm(vectors, 2, dim)
+    return norm.square()

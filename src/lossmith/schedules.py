@@ -1,0 +1,286 @@
+"""Numbers that change during training. :class:`~lossmith.LossScheduler` gives them to the parameters of a loss.
+
+Time is counted from 0 in whatever the training loop steps by, epochs or batches; ``total`` is how much of it there is.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from numbers import Real
+
+from lossmith.losses.expression import ExpressionReader
+from lossmith.losses.limits import Limits, is_whole
+
+__all__ = [
+    "SCHEDULES",
+    "Constant",
+    "Cosine",
+    "Cyclic",
+    "Linear",
+    "Piecewise",
+    "Schedule",
+    "make_schedule",
+]
+
+
+class Schedule(ABC):
+    """A number for every moment of training."""
+
+    @abstractmethod
+    def value(self, time: int, total: int | None) -> float:
+        """Return the number at ``time``, of ``total``."""
+
+    @abstractmethod
+    def extremes(self) -> tuple[float, ...]:
+        """Return numbers between which all values lie, each of which is a value."""
+
+    def check_total(self, total: int | None) -> None:
+        """Raise an error where the schedule cannot run for so long, or needs to know for how long it runs."""
+        if total is None:
+            raise ValueError(f"{type(self).__name__}: total must be given, because the values depend on it.")
+
+
+@dataclass(frozen=True)
+class Constant(Schedule):
+    """The same number throughout.
+
+    >>> Constant(0.3).value(7, total=10)
+    0.3
+    """
+
+    number: float
+
+    def __post_init__(self) -> None:
+        _set_number(self, "number")
+
+    def value(self, time: int, total: int | None) -> float:
+        """Return the number."""
+        return self.number
+
+    def extremes(self) -> tuple[float, ...]:
+        """Return the number."""
+        return (self.number,)
+
+    def check_total(self, total: int | None) -> None:
+        """Accept any."""
+
+
+@dataclass(frozen=True)
+class Piecewise(Schedule):
+    """A number for each phase of training.
+
+    Without ``at`` the phases are equally long: with n of them the phase at a time is ``n * time // total``, in integers, so
+    that every boundary is exact. Where there are fewer epochs than phases, an epoch takes the phase in which it starts, and
+    the phases in which none starts are left out.
+
+    >>> [Piecewise([0.0, 0.1, 0.2]).value(epoch, total=6) for epoch in range(6)]
+    [0.0, 0.0, 0.1, 0.1, 0.2, 0.2]
+    >>> [Piecewise([0.0, 0.1, 0.2]).value(epoch, total=2) for epoch in range(2)]
+    [0.0, 0.1]
+
+    ``at`` says where the second and later phases start: as whole times, or as shares of ``total`` between 0 and 1, which are
+    rounded down to a whole time, though never to 0. So the last 5 % of ten epochs are one epoch:
+
+    >>> [Piecewise([0.0, 0.5], at=[0.95]).value(epoch, total=10) for epoch in (0, 8, 9)]
+    [0.0, 0.0, 0.5]
+    """
+
+    values: Sequence[float]
+    at: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        _set_numbers(self, "values")
+        if self.at is None:
+            return
+        object.__setattr__(self, "at", tuple(self.at))
+        if len(self.at) != len(self.values) - 1:
+            raise ValueError(
+                f"Piecewise: {len(self.values)} phases need {len(self.values) - 1} starts in at, got {len(self.at)}."
+            )
+        if not all(is_whole(start) and start > 0 for start in self.at) and not all(_is_share(start) for start in self.at):
+            raise ValueError(f"Piecewise: at must hold whole times > 0, or shares between 0 and 1, got {list(self.at)}.")
+        if any(following <= start for start, following in pairwise(self.at)):
+            raise ValueError(f"Piecewise: phases must start one after another, got at={list(self.at)}.")
+
+    def value(self, time: int, total: int | None) -> float:
+        """Return the number of the phase at ``time``; after the end, that of the last phase."""
+        if self.at is None:
+            assert total is not None, "the scheduler has called check_total"
+            return self.values[min(len(self.values) * time // total, len(self.values) - 1)]
+        return self.values[sum(time >= self._start(start, total) for start in self.at)]
+
+    def extremes(self) -> tuple[float, ...]:
+        """Return the numbers of all phases."""
+        return tuple(self.values)
+
+    def check_total(self, total: int | None) -> None:
+        """Check that there is time for every phase that starts at a whole time."""
+        if self.at is None or any(_is_share(start) for start in self.at):
+            super().check_total(total)
+            return
+        for phase, start in enumerate(self.at, 2):
+            if total is not None and start >= total:
+                raise ValueError(f"Piecewise: phase {phase} is missing, for it starts at {start} and total is {total}.")
+
+    @staticmethod
+    def _start(start: float, total: int | None) -> int:
+        if is_whole(start):
+            return int(start)
+        assert total is not None, "the scheduler has called check_total"
+        # 0.95 means 95/100, not the binary fraction next to it.
+        return max(1, math.floor(Fraction(str(start)) * total))
+
+
+@dataclass(frozen=True)
+class _Ramp(Schedule):
+    start: float
+    end: float
+
+    def __post_init__(self) -> None:
+        _set_number(self, "start")
+        _set_number(self, "end")
+
+    def value(self, time: int, total: int | None) -> float:
+        """Return ``start`` at first and ``end`` at the last time, both to the last digit."""
+        assert total is not None, "the scheduler has called check_total"
+        share = self._share(min(time / (total - 1), 1.0)) if total > 1 else 0.0
+        return self.start * (1 - share) + self.end * share
+
+    def extremes(self) -> tuple[float, ...]:
+        """Return both ends."""
+        return (self.start, self.end)
+
+    @abstractmethod
+    def _share(self, progress: float) -> float: ...
+
+
+class Linear(_Ramp):
+    """From ``start`` to ``end`` along a line; the last epoch has ``end``.
+
+    >>> [Linear(0.0, 0.5).value(epoch, total=3) for epoch in range(3)]
+    [0.0, 0.25, 0.5]
+    """
+
+    def _share(self, progress: float) -> float:
+        return progress
+
+
+class Cosine(_Ramp):
+    """From ``start`` to ``end`` along half a wave of the cosine: slow, fast, slow; the last epoch has ``end``.
+
+    >>> [round(Cosine(0.0, 1.0).value(epoch, total=5), 4) for epoch in range(5)]
+    [0.0, 0.1464, 0.5, 0.8536, 1.0]
+    """
+
+    def _share(self, progress: float) -> float:
+        return math.sin(math.pi / 2 * progress) ** 2
+
+
+@dataclass(frozen=True)
+class Cyclic(Schedule):
+    """Numbers in turn, ``length`` epochs each, over and over; or ``cycles`` times in equal phases.
+
+    >>> [Cyclic([3.0, 1.0], length=2).value(epoch, total=None) for epoch in range(6)]
+    [3.0, 3.0, 1.0, 1.0, 3.0, 3.0]
+    >>> [Cyclic([3.0, 1.0], cycles=2).value(epoch, total=8) for epoch in range(8)]
+    [3.0, 3.0, 1.0, 1.0, 3.0, 3.0, 1.0, 1.0]
+    """
+
+    values: Sequence[float]
+    length: int | None = None
+    cycles: int | None = None
+
+    def __post_init__(self) -> None:
+        _set_numbers(self, "values")
+        if (self.length is None) == (self.cycles is None):
+            raise ValueError(f"Cyclic: give either length or cycles, got length={self.length}, cycles={self.cycles}.")
+        for name in ("length", "cycles"):
+            number = getattr(self, name)
+            if number is not None and not (is_whole(number) and number >= 1):
+                raise ValueError(f"Cyclic: {name} must be a whole number >= 1, got {number!r}.")
+
+    def value(self, time: int, total: int | None) -> float:
+        """Return the number at ``time``; with ``cycles``, the first one again after the end."""
+        if self.length is not None:
+            return self.values[time // self.length % len(self.values)]
+        assert total is not None, "the scheduler has called check_total"
+        assert self.cycles is not None
+        return self.values[self.cycles * len(self.values) * time // total % len(self.values)]
+
+    def extremes(self) -> tuple[float, ...]:
+        """Return all numbers."""
+        return tuple(self.values)
+
+    def check_total(self, total: int | None) -> None:
+        """Accept any, unless the number of cycles is given."""
+        if self.length is None:
+            super().check_total(total)
+
+
+def _focus_zero() -> Schedule:
+    """Return F = 0: cross-entropy and expectation loss in equal parts, throughout."""
+    return Constant(0.0)
+
+
+def _focus_late() -> Schedule:
+    """Return F = 0, and 0.5 for the last 5 % of the epochs, which is one epoch at least."""
+    return Piecewise((0.0, 0.5), at=(0.95,))
+
+
+def _focus_gradual() -> Schedule:
+    """Return F = 0, 0.1, 0.2, 0.3, 0.4, 0.5 in six equal phases."""
+    return Piecewise((0.0, 0.1, 0.2, 0.3, 0.4, 0.5))
+
+
+def _epsilon_cyclic() -> Schedule:
+    """Return the logit bias for a thousand classes: six values, eleven epochs each, with every learning-rate phase of 66."""
+    return Cyclic((5.2, 4.8, 4.3, 3.7, 3.0, 2.3), length=11)
+
+
+SCHEDULES: dict[str, Callable[..., Schedule]] = {
+    "constant": Constant,
+    "piecewise": Piecewise,
+    "linear": Linear,
+    "cosine": Cosine,
+    "cyclic": Cyclic,
+    "focus-zero": _focus_zero,
+    "focus-late": _focus_late,
+    "focus-gradual": _focus_gradual,
+    "epsilon-cyclic": _epsilon_cyclic,
+}
+"""Every schedule by name. The ``focus`` schedules are those of Battash, Hazan and Wolf ("Scheduling", 1 to 3); the cyclic
+logit bias is that of Staats, Thamm and Rosenow, "Noise-robust loss functions", appendix 2."""
+
+
+def make_schedule(expression: str) -> Schedule:
+    """Read a schedule from text.
+
+    >>> make_schedule("focus-gradual")
+    Piecewise(values=(0.0, 0.1, 0.2, 0.3, 0.4, 0.5), at=None)
+    >>> make_schedule("linear(0, 0.5)")
+    Linear(start=0.0, end=0.5)
+    >>> make_schedule("cyclic([3, 1], length=5)")
+    Cyclic(values=(3.0, 1.0), length=5, cycles=None)
+    """
+    schedule = ExpressionReader(expression, SCHEDULES, caller="make_schedule", kind="schedule").read()
+    assert isinstance(schedule, Schedule)
+    return schedule
+
+
+def _set_number(schedule: Schedule, name: str) -> None:
+    number = Limits().check(name, getattr(schedule, name), owner=type(schedule).__name__)
+    object.__setattr__(schedule, name, number)
+
+
+def _set_numbers(schedule: Schedule, name: str) -> None:
+    owner, given = type(schedule).__name__, getattr(schedule, name)
+    if not isinstance(given, Sequence) or isinstance(given, str) or not given:
+        raise ValueError(f"{owner}: {name} must be one number or more for the phases, got {given!r}.")
+    object.__setattr__(schedule, name, tuple(Limits().check(name, number, owner=owner) for number in given))
+
+
+def _is_share(number: object) -> bool:
+    return isinstance(number, Real) and not is_whole(number) and 0 < float(number) < 1
