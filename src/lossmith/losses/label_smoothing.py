@@ -9,7 +9,7 @@ from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import term_losses
 from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
-from lossmith.numerics.softmax import overwrite, target_softmax
+from lossmith.numerics.softmax import add_number, overwrite, target_softmax
 
 __all__ = ["LabelSmoothingLoss"]
 
@@ -62,8 +62,8 @@ class _SmoothedTarget(IndexRule):
         gaps = (logits.gather(1, index) - logits).sum(1, keepdim=True)
         losses = self.share * (gaps - num_classes * softmax.target.log) - softmax.target.log
         part = self.share / (1 + num_classes * self.share)
-        entry = -softmax.target.rest + (num_classes - 1) * part
-        gradient = overwrite(softmax.direction - part, index, entry.to(logits.dtype))
+        entry = softmax.direction.gather(1, index) + (num_classes - 1) * part
+        gradient = overwrite(add_number(softmax.direction, -part), index, entry)
         return losses.squeeze(1).to(logits.dtype), (gradient,)
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:

@@ -11,7 +11,7 @@ from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import term_losses
 from lossmith.numerics.norms import inverse_norm
 from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
-from lossmith.numerics.softmax import target_softmax
+from lossmith.numerics.softmax import add_product, target_softmax
 
 __all__ = ["LogitNormLoss"]
 
@@ -67,8 +67,8 @@ class _NormalizedLogits(IndexRule):
         scale = inverse_norm(logits, 1) / self.tau
         normalized = logits * scale
         softmax = target_softmax(normalized, target.unsqueeze(1))
-        along = (softmax.direction * normalized).sum(1, keepdim=True) * (self.tau * self.tau)
-        across = torch.addcmul(softmax.direction, normalized, along, value=-1)
+        along = (softmax.direction * normalized).sum(1, keepdim=True)
+        across = add_product(softmax.direction, normalized, along * -(self.tau * self.tau))
         return -softmax.target.log.squeeze(1).to(logits.dtype), (across, scale.squeeze(1))
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:

@@ -2,7 +2,6 @@
 
 from typing import Unpack
 
-import torch
 from torch import Tensor
 
 from lossmith.losses.contract import ClassificationLoss, Options
@@ -12,7 +11,7 @@ from lossmith.losses.target_probability import term_losses
 from lossmith.numerics.norms import sum_of_squares
 from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
 from lossmith.numerics.scalars import as_scalar
-from lossmith.numerics.softmax import target_softmax
+from lossmith.numerics.softmax import add_product, target_softmax
 
 __all__ = ["LogitPenaltyLoss"]
 
@@ -56,4 +55,4 @@ class _PenalizedTarget(IndexRule):
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         softmax = target_softmax(logits, target.unsqueeze(1))
         losses = self.beta * sum_of_squares(logits, 1) - softmax.target.log.squeeze(1)
-        return losses.to(logits.dtype), (torch.addcmul(softmax.direction, logits, as_scalar(2 * self.beta, logits)),)
+        return losses.to(logits.dtype), (add_product(softmax.direction, logits, as_scalar(2 * self.beta, logits)),)

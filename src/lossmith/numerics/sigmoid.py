@@ -50,6 +50,7 @@ def _sum_of_log1p_(x: Tensor, folds: int) -> Tensor:
     for _ in range(folds):
         half = x.shape[1] // 2
         first, second = x[:, :half], x[:, half : 2 * half]
-        total += torch.log1p(x[:, 2 * half :]).sum(1, keepdim=True)
+        if x.shape[1] % 2:
+            total += torch.log1p(x[:, -1:])
         x = first.add_(second.addcmul_(second, first))
     return total + torch.log1p(x).sum(1, keepdim=True)

@@ -10,7 +10,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["ClassProbabilities", "Probability", "TargetSoftmax", "overwrite", "target_softmax", "values_are_at_hand"]
+__all__ = [
+    "ClassProbabilities",
+    "Probability",
+    "TargetSoftmax",
+    "add_number",
+    "add_product",
+    "overwrite",
+    "target_softmax",
+    "values_are_at_hand",
+]
 
 # Between these probabilities a plain softmax will do. The exponential function turns the rounding of a difference of
 # logits into a relative error, which is below 2**-20 for differences below 16; beyond that, log-odds in double precision.
@@ -95,6 +104,18 @@ def overwrite(tensor: Tensor, index: Tensor, value: Tensor | float) -> Tensor:
     if torch.is_grad_enabled():
         return tensor.scatter(1, index, value)
     return tensor.scatter_(1, index, value)
+
+
+def add_number(tensor: Tensor, number: float) -> Tensor:
+    """Add a number to a temporary, in place where no gradient is recorded."""
+    return tensor + number if torch.is_grad_enabled() else tensor.add_(number)
+
+
+def add_product(tensor: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    """Add ``first * second`` to a temporary, in place where no gradient is recorded."""
+    if torch.is_grad_enabled():
+        return torch.addcmul(tensor, first, second)
+    return tensor.addcmul_(first, second)
 
 
 def target_softmax(logits: Tensor, index: Tensor) -> TargetSoftmax:
