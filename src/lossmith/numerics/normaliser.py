@@ -272,7 +272,7 @@ class _IntegerNormalised:
         whole = round(base_exponent)
         if whole >= 1 and abs(base_exponent - whole) < 1e-12:
             return integer_power(self._base, whole)
-        return self._base.pow(base_exponent)
+        return self._base.log().mul_(base_exponent).exp_()  # half the time of pow
 
     def escort_weights(self) -> Tensor:
         return self.probs * self._base
