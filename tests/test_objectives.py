@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from cases import SMALL
 from lossmith import (
     LOSSES,
     OBJECTIVES,
@@ -103,7 +104,12 @@ def test_groups_can_spare_vectors_and_refuse_foreign_heads() -> None:
 
 @pytest.mark.parametrize(
     "expression",
-    [*(name for name in OBJECTIVES if name != "scheduled"), *LOSSES, "cosine-softmax(tau=0.1, loss=gce)", "1.0*nce + 20*mae"],
+    [
+        *(name for name in OBJECTIVES if name != "scheduled"),
+        *(SMALL.get(name, name) for name in LOSSES),
+        "cosine-softmax(tau=0.1, loss=gce)",
+        "1.0*nce + 20*mae",
+    ],
 )
 def test_every_objective_trains(expression: str) -> None:
     torch.manual_seed(0)

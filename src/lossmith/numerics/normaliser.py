@@ -15,7 +15,6 @@ from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
-from torch.fx.experimental.symbolic_shapes import has_static_value
 
 __all__ = ["Normalised", "integer_power", "normalise", "step_limit"]
 
@@ -108,8 +107,17 @@ def _blind_steps(t: float) -> int:
     if t < 1:
         return _BLIND_STEPS_BELOW_ONE
     # Asking how large a temperature is that changes between steps would compile anew at each answer.
-    near_one = has_static_value(t) and t <= 1.25
+    near_one = _is_constant(t) and t <= 1.25
     return _BLIND_STEPS_NEAR_ONE if near_one else _BLIND_STEPS_ABOVE_ONE
+
+
+def _is_constant(number: float) -> bool:
+    """Whether a number is not an input of the graph that is being compiled."""
+    if not torch.compiler.is_compiling():
+        return True
+    from torch.fx.experimental.symbolic_shapes import has_static_value  # heavy, and needed by nothing but compilation
+
+    return has_static_value(number)
 
 
 def _values_are_at_hand(logits: Tensor) -> bool:
@@ -124,7 +132,7 @@ def _raise_not_finite(peak: Tensor, owner: str) -> None:
 
 def _integer_exponent(t: float) -> int | None:
     """Return ``1 / (t - 1)`` if powers with it are a few multiplications, unless that would tie a graph to this temperature."""
-    if not has_static_value(t) or not 1 < t <= 2:
+    if not _is_constant(t) or not 1 < t <= 2:
         return None
     exponent = round(1 / (t - 1))
     return exponent if exponent <= 20 and abs(exponent * (t - 1) - 1) < 1e-12 else None
