@@ -1,6 +1,7 @@
 """The catalogue of losses, written for people."""
 
 import inspect
+from textwrap import shorten
 
 from lossmith.losses import LOSSES, ClassificationLoss
 from lossmith.losses.expression import nearest
@@ -8,11 +9,12 @@ from lossmith.losses.expression import nearest
 __all__ = ["description", "listing"]
 
 
-def listing() -> str:
-    """Return one line per loss: how it is written with its defaults, and what it is."""
+def listing(columns: int = 160) -> str:
+    """Return one line per loss, of so many columns at most: how it is written with its defaults, and what it is."""
     rows = [(repr(loss()), _summary(loss)) for loss in LOSSES.values()]
     width = max(len(written) for written, _ in rows)
-    return "\n".join(f"{written:{width}}  {summary}" for written, summary in rows)
+    room = max(columns - width - 2, 30)
+    return "\n".join(f"{written:{width}}  {shorten(summary, room, placeholder=' ...')}" for written, summary in rows)
 
 
 def description(name: str) -> str:
@@ -20,7 +22,7 @@ def description(name: str) -> str:
     if name not in LOSSES:
         raise ValueError(f"unknown loss {name!r}{nearest(name, LOSSES)} 'lossmith list' names all.")
     loss = LOSSES[name]
-    parts = [f"{name}: lossmith.{loss.__name__}", inspect.getdoc(loss) or "", _parameters(loss)]
+    parts = [f"{name}: lossmith.{loss.__name__}", _documentation(loss), _parameters(loss)]
     if loss.presets:
         written = [f"  {name}@{classes} = {loss.for_classes(classes)!r}" for classes in loss.presets]
         parts.append("\n".join(["Published for a number of classes:", *written]))
@@ -28,7 +30,12 @@ def description(name: str) -> str:
 
 
 def _summary(loss: type[ClassificationLoss]) -> str:
-    return (inspect.getdoc(loss) or "").split("\n\n")[0].replace("\n", " ")
+    return _documentation(loss).split("\n\n")[0].replace("\n", " ")
+
+
+def _documentation(loss: type[ClassificationLoss]) -> str:
+    """Return the docstring as a terminal shows it best."""
+    return (inspect.getdoc(loss) or "").replace("``", "")
 
 
 def _parameters(loss: type[ClassificationLoss]) -> str:

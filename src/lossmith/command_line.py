@@ -1,6 +1,7 @@
 """The command ``lossmith``. It imports torch only in the commands that need it, so that help is there at once."""
 
 import argparse
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,7 +40,7 @@ def _parser() -> argparse.ArgumentParser:
 def _list(_: argparse.Namespace) -> None:
     from lossmith.catalogue import listing
 
-    print(listing())
+    print(listing(shutil.get_terminal_size((160, 24)).columns))
 
 
 def _show(options: argparse.Namespace) -> None:
