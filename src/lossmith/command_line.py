@@ -1,6 +1,7 @@
 """The command ``lossmith``. It imports torch only in the commands that need it, so that help is there at once."""
 
 import argparse
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(f"lossmith: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # what reads the output, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lossmith.losses.contract import ClassificationLoss
 from lossmith.numerics.rowwise import Evaluation, Rule, in_blocks, rowwise_loss
-from lossmith.numerics.softmax import ClassProbabilities, Probability, overwrite, target_softmax
+from lossmith.numerics.softmax import ClassProbabilities, Probability, add_product, overwrite, target_softmax
 
 __all__ = ["TargetProbabilityLoss", "Term", "TermLoss", "term_losses"]
 
@@ -105,12 +105,12 @@ class _EveryClass:
                 inverse = 1 / _nonzero(value.sum(1, keepdim=True))
                 loss = loss * inverse
                 weights = (factors - loss) * inverse
-            losses.append(factor * loss)
-            pulls.append(factor * weights * pull)
-        return _total(losses).squeeze(1), (_logit_gradient(classes, _total(pulls)),)
+            losses.append(_scaled(loss, factor))
+            pulls.append(_scaled(weights * pull, factor))
+        return _total(losses).squeeze(1), (_descent(classes, _total(pulls)),)
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        return saved[0] * grad.unsqueeze(1)
+        return saved[0] * -grad.unsqueeze(1)
 
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
         classes = ClassProbabilities(logits)
@@ -143,18 +143,21 @@ class _NormalizedTarget(_EveryClass):
             target_pulls.append(factor * inverse * inverse * others * own_pull)
             pulls.append(class_pulls * (-factor * inverse * inverse * own))
         pull = overwrite(_total(pulls), index, _total(target_pulls))
-        return _total(losses).squeeze(1), (_logit_gradient(classes, pull),)
+        return _total(losses).squeeze(1), (_descent(classes, pull),)
 
 
 def _sum_of_terms(terms: tuple[Term, ...], target: Probability) -> tuple[Tensor, Tensor]:
     (factor, curve, _), *others = terms
     value, pull = curve.value_and_pull(target)
-    if factor != 1:
-        value, pull = factor * value, factor * pull
+    value, pull = _scaled(value, factor), _scaled(pull, factor)
     for factor, curve, _ in others:
         next_value, next_pull = curve.value_and_pull(target)
         value, pull = value + factor * next_value, pull + factor * next_pull
     return value, pull
+
+
+def _scaled(tensor: Tensor, factor: float) -> Tensor:
+    return tensor if factor == 1 else factor * tensor
 
 
 def _nonzero(denominator: Tensor) -> Tensor:
@@ -166,12 +169,13 @@ def _total(parts: list[Tensor]) -> Tensor:
     return sum(parts[1:], start=parts[0])
 
 
-def _logit_gradient(classes: ClassProbabilities, pull: Tensor) -> Tensor:
-    gradient = classes.p * pull.sum(1, keepdim=True) - pull
+def _descent(classes: ClassProbabilities, pull: Tensor) -> Tensor:
+    """Return minus the gradient with respect to the logits, ``s_j - p_j sum_c s_c``."""
+    descent = add_product(pull, classes.p, -pull.sum(1, keepdim=True))
     if classes.top is None:
-        return gradient
+        return descent
     # 1 - p of a class with most of the mass cancels. Its entry is what makes the sum of all entries 0.
-    others = gradient.scatter(1, classes.top, 0.0).sum(1, keepdim=True)
+    others = descent.scatter(1, classes.top, 0.0).sum(1, keepdim=True)
     has_most = classes.p.gather(1, classes.top) > 0.5
-    top_entry = torch.where(has_most, -others, gradient.gather(1, classes.top))
-    return overwrite(gradient, classes.top, top_entry)
+    top_entry = torch.where(has_most, -others, descent.gather(1, classes.top))
+    return overwrite(descent, classes.top, top_entry)
