@@ -63,7 +63,7 @@ def _root(function: Callable[[mp.mpf], mp.mpf], low: mp.mpf, high: mp.mpf) -> mp
         return high
     if value_low >= 0:
         return low
-    for step in range(400):
+    for step in range(4000):
         middle = (low + high) / 2 if step % 3 == 2 else high - value_high * (high - low) / (value_high - value_low)
         value = function(middle)
         if value > 0:

@@ -311,7 +311,7 @@ def test_tsallis_value():
         (
             lambda: BiTemperedLoss()(torch.zeros(1, 2), torch.tensor([[-0.5, 1.5]])),
             ValueError,
-            r"BiTemperedLoss: target probabilities must be >= 0, got -0\.5\.",
+            r"BiTemperedLoss: target must be in \[0, 1\], got -0\.5\.",
         ),
         (
             lambda: BinaryBiTemperedLoss()(torch.zeros(2), torch.zeros(3)),

@@ -51,4 +51,4 @@ def test_show(name, capsys):
 def test_as_a_module():
     result = run("show", "gec")
     assert result.returncode == 2
-    assert result.stderr == "lossmith: unknown loss 'gec'; did you mean 'gce'? 'lossmith list' names all.\n"
+    assert result.stderr == "lossmith: make_loss: unknown loss 'gec' in 'gec'; did you mean 'gce'? 'lossmith list' names all.\n"

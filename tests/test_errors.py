@@ -85,7 +85,7 @@ def test_parameters_are_checked_when_they_change():
         ),
         (
             lambda loss: loss(LOGITS, TARGET[:2]),
-            "CrossEntropyLoss: target of class indices must have shape (3,) for logits of shape (3, 5), got (2,).",
+            "CrossEntropyLoss: target of class indices (torch.int64) must have shape (3,) for logits of shape (3, 5), got (2,).",
         ),
         (
             lambda loss: loss(LOGITS, torch.zeros(3, 4)),

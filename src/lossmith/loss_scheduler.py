@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lossmith.losses import ClassificationLoss
-from lossmith.losses.expression import nearest
 from lossmith.losses.limits import Limits, is_whole
+from lossmith.losses.nearest import nearest
 from lossmith.losses.weighted_sum import WeightedSum
 from lossmith.schedules import Constant, Schedule, make_schedule
 
@@ -46,6 +46,8 @@ class LossScheduler:
     ) -> None:
         if total is not None and not (is_whole(total) and total >= 1):
             raise ValueError(f"LossScheduler: total must be a whole number >= 1, got {total!r}.")
+        if not isinstance(loss, ClassificationLoss):
+            raise TypeError(f"LossScheduler: loss must be a lossmith loss, got {type(loss).__name__}.")
         self.loss = loss
         self.total = total
         self.last_epoch = 0
@@ -78,8 +80,8 @@ class LossScheduler:
         """Go to where another scheduler of the same schedules was, and set the values of that time."""
         own = {"total": self.total, "schedules": self._written()}
         for name, expected in own.items():
-            if state_dict[name] != expected:
-                raise ValueError(f"LossScheduler: the saved {name} must be {expected}, got {state_dict[name]}.")
+            if state_dict.get(name) != expected:
+                raise ValueError(f"LossScheduler: the saved {name} must be {expected}, got {state_dict.get(name)}.")
         self.last_epoch = int(state_dict["last_epoch"])
         self._apply()
 

@@ -24,8 +24,9 @@ from lossmith.losses import (
     LogitBias,
     SigmoidCrossEntropyLoss,
 )
-from lossmith.losses.expression import ExpressionReader, nearest
+from lossmith.losses.expression import ExpressionReader
 from lossmith.losses.limits import Limits
+from lossmith.losses.nearest import nearest
 from lossmith.schedules import SCHEDULES, Schedule
 
 __all__ = ["OBJECTIVES", "Classifier", "Objective", "Trainable", "make_objective"]

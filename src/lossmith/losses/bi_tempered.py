@@ -195,6 +195,12 @@ def _check_target(owner: str, target: Tensor, t1: float) -> None:
     except RuntimeError:  # inside torch.vmap values cannot be read
         return
     if lowest < 0:
-        raise ValueError(f"{owner}: target probabilities must be >= 0, got {lowest:g}.")
+        raise ValueError(f"{owner}: target must be in [0, 1], got {_outside(target):g}.")
     if lowest == 0 and t1 >= 2:
         raise ValueError(f"{owner}: t1 must be < 2 where a target probability is 0, got {t1}.")
+
+
+def _outside(target: Tensor) -> float:
+    """Return what a user gave that is no probability; a binary target has its complement beside it."""
+    lowest, largest = target.detach().aminmax()
+    return float(lowest if largest <= 1 else largest)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from lossmith.losses.limits import Limits
+from lossmith.losses.nearest import nearest
 from lossmith.losses.printed_form import printed_call
 from lossmith.losses.targets import ClassIndices, check_shapes, one_hot
 
@@ -56,8 +57,12 @@ class ClassificationLoss(nn.Module):
         ignore_index: int = -100,
         reduction: Reduction = "mean",
         label_smoothing: float = 0.0,
+        **unknown: Any,
     ) -> None:
         super().__init__()
+        for name in unknown:
+            known = [*inspect.signature(type(self)).parameters, *Options.__annotations__]
+            raise TypeError(f"{type(self).__name__}: unknown parameter {name!r}{nearest(name, known)}")
         self.register_buffer("weight", _as_class_weights(weight, type(self).__name__))
         self.ignore_index = ignore_index
         self.reduction = reduction
@@ -193,10 +198,14 @@ def _output_dtype(logits: Tensor, target: Tensor) -> torch.dtype:
     return dtype
 
 
+_WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
+
 def _as_class_weights(weight: Tensor | Sequence[float] | None, owner: str) -> Tensor | None:
     if weight is None:
         return None
-    weight = weight if isinstance(weight, Tensor) else torch.tensor(weight, dtype=torch.get_default_dtype())
+    if not isinstance(weight, Tensor) or weight.dtype in _WHOLE:
+        weight = torch.as_tensor(weight, dtype=torch.get_default_dtype())
     if weight.dim() != 1 or not weight.is_floating_point():
         raise ValueError(f"{owner}: weight must be one number per class, got {weight.dtype} of shape {tuple(weight.shape)}.")
     return weight

@@ -1,5 +1,8 @@
 """Cross-entropy: the loss that all others are measured against."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from torch import Tensor
 
 from lossmith.losses.target_probability import TargetProbabilityLoss
@@ -24,6 +27,9 @@ class CrossEntropyLoss(TargetProbabilityLoss):
     """
 
     name = "ce"
+
+    def __init__(self, weight: Tensor | Sequence[float] | None = None, **options: Any) -> None:
+        super().__init__(weight=weight, **options)
 
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return ``-log p`` and 1."""

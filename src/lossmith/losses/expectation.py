@@ -16,7 +16,7 @@ class ExpectationLoss(TargetProbabilityLoss):
     """Expectation loss, ``1 - p``: the probability of predicting another class than the target.
 
     Bounded and symmetric, hence robust to label noise, but slow to learn with many classes: see ``logit-bias``. Half of
-    :class:`MAELoss`.
+    ``mae``.
 
     >>> import torch
     >>> ExpectationLoss()(torch.zeros(4), torch.tensor(0))
@@ -36,7 +36,7 @@ class MAELoss(TargetProbabilityLoss):
     """Mean absolute error, ``2 (1 - p)``, for labels with much noise and few classes.
 
     Bounded by 2 and symmetric: the losses of one example under all labels add up to a constant. With more than a few
-    classes a fresh network hardly learns from it: wrap it in :class:`~lossmith.LogitBias`. Twice :class:`ExpectationLoss`.
+    classes a fresh network hardly learns from it: wrap it in ``logit-bias``. Twice ``el``.
 
     >>> import torch
     >>> MAELoss()(torch.zeros(4), torch.tensor(0))

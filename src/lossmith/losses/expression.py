@@ -9,7 +9,6 @@ Grammar::
     value    = sum  |  number  |  "true"  |  "false"  |  word  |  [ dtype ] "[" number { "," number } "]"
 """
 
-import difflib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -18,8 +17,9 @@ from typing import Any, NamedTuple, TypeGuard
 import torch
 
 from lossmith.losses.contract import ClassificationLoss, Options
+from lossmith.losses.nearest import nearest
 
-__all__ = ["ExpressionReader", "nearest"]
+__all__ = ["ExpressionReader"]
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[A-Za-z_]\w*(?:-\w+)*)|(?P<sign>[-+*@(),=\[\]]))"
@@ -104,10 +104,15 @@ class ExpressionReader:
             keywords = {key: _as_float32(value) if isinstance(value, list) else value for key, value in keywords.items()}
             wraps = any(isinstance(value, ClassificationLoss) for value in (*arguments, *keywords.values()))
             options = {} if wraps else self._options  # a wrapper has the options of what it wraps
+        keywords = {**options, **keywords}
         try:
-            return factory(*arguments, **{**options, **keywords})
+            inspect.signature(factory).bind(*arguments, **keywords)
         except TypeError as error:
-            raise ValueError(str(error) if ": " in str(error) else f"{owner}: {error} in {self._text!r}.") from error
+            raise ValueError(f"{owner}: {error} in {self._text!r}.") from error
+        try:
+            return factory(*arguments, **keywords)
+        except TypeError as error:
+            raise ValueError(str(error)) from error
 
     def _check_keywords(self, factory: Callable[..., Any], owner: str, keywords: Iterable[str]) -> None:
         parameters = inspect.signature(factory).parameters.values()
@@ -223,13 +228,3 @@ def _as_float32(numbers: list[float]) -> torch.Tensor:
 
 def _is_loss(factory: Callable[..., Any]) -> TypeGuard[type[ClassificationLoss]]:
     return isinstance(factory, type) and issubclass(factory, ClassificationLoss)
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Return a hint at the known word that is most like the given one.
-
-    >>> nearest("gec", ["gce", "mae"]), nearest("xyz", ["gce", "mae"])
-    ("; did you mean 'gce'?", '.')
-    """
-    matches = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {matches[0]!r}?" if matches else "."

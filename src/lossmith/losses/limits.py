@@ -33,7 +33,8 @@ class Limits:
         if self.whole and (isinstance(value, bool) or not isinstance(value, Integral)):
             raise TypeError(f"{owner}: {name} must be an integer {self}, got {_shown(value)}.")
         if isinstance(value, bool) or not isinstance(value, Real):
-            raise TypeError(f"{owner}: {name} must be a number {self}, got {_shown(value)}.")
+            kind = "a finite number" if str(self) == "finite" else f"a number {self}"
+            raise TypeError(f"{owner}: {name} must be {kind}, got {_shown(value)}.")
         number = float(value)
         if not (math.isfinite(number) and self._contains(number)):
             raise ValueError(f"{owner}: {name} must be {self}, got {value if self.whole else number}.")

@@ -18,7 +18,7 @@ class SigmoidCrossEntropyLoss(ClassificationLoss):
     """Sigmoid cross-entropy, ``-log sigmoid(z_y) - sum over c != y of log sigmoid(-z_c)``: one yes or no for every class.
 
     Use it for many classes, and where several labels can be true at once: a floating-point target may then hold a number
-    in [0, 1] for each class, whatever their sum. Call :meth:`init_bias_` on the final layer before training, or the first
+    in [0, 1] for each class, whatever their sum. Call ``init_bias_`` on the final layer before training, or the first
     steps only teach that most classes are absent. With class weights, a class that is present counts with its own weight,
     an absent one with the mean weight of those that are present. ``torch.nn.BCEWithLogitsLoss``, summed over the classes,
     when the target is multi-label and there are no weights.

@@ -10,6 +10,9 @@ __all__ = ["ClassIndices", "check_shapes", "one_hot"]
 
 def check_shapes(owner: str, logits: Tensor, target: Tensor, sample_weight: Tensor | None, weight: Tensor | None) -> None:
     """Raise an error that names the argument, what was expected and what came."""
+    for name, value in (("logits", logits), ("target", target), ("sample_weight", sample_weight)):
+        if not isinstance(value, Tensor) and not (name == "sample_weight" and value is None):
+            raise TypeError(f"{owner}: {name} must be a tensor, got {type(value).__name__}.")
     if not logits.is_floating_point():
         raise TypeError(f"{owner}: logits must be floating point, got {logits.dtype}.")
     num_classes = logits.shape[min(1, logits.dim() - 1)] if logits.dim() else 0
@@ -20,7 +23,7 @@ def check_shapes(owner: str, logits: Tensor, target: Tensor, sample_weight: Tens
     indices_shape = logits.shape[:1] + logits.shape[2:] if logits.dim() > 1 else torch.Size()
     expected = logits.shape if target.is_floating_point() else indices_shape
     if target.shape != expected:
-        kind = "probabilities" if target.is_floating_point() else "class indices"
+        kind = "probabilities" if target.is_floating_point() else f"class indices ({target.dtype})"
         raise ValueError(
             f"{owner}: target of {kind} must have shape {tuple(expected)} for logits of shape {tuple(logits.shape)},"
             f" got {tuple(target.shape)}."

@@ -91,8 +91,8 @@ class TargetDivergence(Divergence):
     """The divergence from class indices: the pull is ``p**(1+t2-t1)``, less ``p**(t2-t1)`` at the target."""
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        """Return losses and gradient, by the rule for probabilities where the gradient will be differentiated."""
-        if torch.is_grad_enabled() or self.t1 > 1:
+        """Return losses and gradient, by the rule for probabilities where speed is not the point."""
+        if torch.is_grad_enabled() or self.t1 > 1 or self.t2 < 1:
             return super().evaluate(logits, one_hot(logits, target))
         return in_blocks(self._evaluate_target, logits, target)
 
@@ -118,8 +118,8 @@ class TargetTsallis(Tsallis):
     """``-log_t1 p_y`` from class indices: the gradient is ``p_y**(t2-t1) (E - onehot)``."""
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        """Return losses and gradient, by the rule for probabilities where the gradient will be differentiated."""
-        if torch.is_grad_enabled():
+        """Return losses and gradient, by the rule for probabilities where speed is not the point."""
+        if torch.is_grad_enabled() or self.t2 < 1:
             return super().evaluate(logits, one_hot(logits, target))
         return in_blocks(self._evaluate_target, logits, target)
 

@@ -16,15 +16,18 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-__all__ = ["Normalised", "integer_power", "normalise", "step_limit"]
+__all__ = ["Normalised", "has_double", "integer_power", "normalise", "step_limit"]
 
 # Exponents beyond this overflow in single precision. A shortened step is still one towards the root.
 _LARGEST_EXPONENT = 60.0
-# Steps where values cannot be looked at: the worst found by search over t in [0, 10], C <= 1e6 and gaps of 1e-7 to 1e4 in
-# double precision is 9 for t > 1 (6 for t <= 1.25) and 10 for t < 1; tests/test_tempered.py keeps watch over it.
-_BLIND_STEPS_NEAR_ONE = 6
-_BLIND_STEPS_ABOVE_ONE = 10
-_BLIND_STEPS_BELOW_ONE = 20
+# Multiples of the machine precision that rounding of the sums may amount to. The start keeps them from the root, because on
+# its other side classes at the edge of the support are lost, and the next step leads far back.
+_MARGIN = 16
+# Steps where values cannot be looked at, in single and in double precision: above the most that a search over t in [0, 10],
+# up to 1e6 classes and gaps of 1e-7 to 1e4 needed, which was 5 and 7 (1 < t <= 1.26), 8 and 9 (t > 1.26), 9 and 11 (t < 1).
+_BLIND_STEPS_NEAR_ONE = {torch.float32: 6, torch.float64: 9}
+_BLIND_STEPS_ABOVE_ONE = {torch.float32: 10, torch.float64: 12}
+_BLIND_STEPS_BELOW_ONE = {torch.float32: 13, torch.float64: 16}
 
 
 class Normalised(Protocol):
@@ -78,7 +81,7 @@ def normalise(logits: Tensor, t: float, owner: str) -> Normalised:
     elif at_hand:
         state = _iterate(tail, state, step_limit(t, logits.shape[1], logits.dtype))
     else:
-        for _ in range(_blind_steps(t)):
+        for _ in range(_blind_steps(t, logits.dtype)):
             state = tail.newton(state).state
     return tail.normalised(state)
 
@@ -103,12 +106,12 @@ def step_limit(t: float, num_classes: int, dtype: torch.dtype) -> int:
     return math.ceil(logarithm / math.log(4)) + 4
 
 
-def _blind_steps(t: float) -> int:
+def _blind_steps(t: float, dtype: torch.dtype) -> int:
     if t < 1:
-        return _BLIND_STEPS_BELOW_ONE
+        return _BLIND_STEPS_BELOW_ONE[dtype]
     # Asking how large a temperature is that changes between steps would compile anew at each answer.
     near_one = _is_constant(t) and t <= 1.25
-    return _BLIND_STEPS_NEAR_ONE if near_one else _BLIND_STEPS_ABOVE_ONE
+    return (_BLIND_STEPS_NEAR_ONE if near_one else _BLIND_STEPS_ABOVE_ONE)[dtype]
 
 
 def _is_constant(number: float) -> bool:
@@ -158,9 +161,10 @@ class _LogTail:
         mean = self.gap.mean(1, keepdim=True)
         log_classes = torch.full_like(mean, self.gap.shape[1]).log()
         if self.t == 1:
-            return torch.minimum(mean - log_classes, torch.zeros_like(mean))
+            return -log_classes
         excess = (self.t - 1) * torch.exp((1 - self.t) * log_classes) * mean
         log_peak = torch.log1p(-excess) / (1 - self.t) - log_classes
+        log_peak = log_peak + _MARGIN * torch.finfo(mean.dtype).eps * (1 + log_peak.abs())
         return torch.where((excess < 1) & (log_peak < 0), log_peak, 0.0)
 
     def newton(self, state: Tensor) -> _Step:
@@ -172,11 +176,12 @@ class _LogTail:
         slope = _escort(terms, excess, self.t).sum(1, keepdim=True)
         step = self._log_step(residual, total / slope)
         finfo = torch.finfo(state.dtype)
-        converged = residual <= 16 * finfo.eps * (1 - state)
+        # Rounding of the state moves the residual by B/Z times as much, which is large for t < 1: there the step tells.
+        converged = torch.minimum(residual.abs(), step.abs()) <= _MARGIN * finfo.eps * (1 - state)
         if self.t >= 1:
             # The error left by a step is at most t/2 of its square.
             converged |= step * step <= 2 * finfo.eps / self.t
-        return _Step(state - step, converged)
+        return _Step((state - step).clamp(max=0.0), converged)
 
     def _log_step(self, residual: Tensor, ratio: Tensor) -> Tensor:
         if self.t == 1:
@@ -201,7 +206,7 @@ class _LogNormalised:
     def __init__(self, tail: _LogTail, state: Tensor) -> None:
         _, log_terms = tail.terms(tail.gap, state)
         terms = log_terms.exp()
-        total = terms.sum(1, keepdim=True)
+        total = _total(terms)
         self.probs = terms.div_(total)
         self._log_total = total.log()
         self._log_probs = log_terms.sub_(self._log_total)
@@ -219,6 +224,18 @@ class _LogNormalised:
 
     def log_probs(self, gap: Tensor) -> Tensor:
         return self._tail.terms(gap, self._state)[1] - self._log_total
+
+
+def _total(terms: Tensor) -> Tensor:
+    """Return the sum of each row; that of very many numbers in single precision would be off by ten units and more."""
+    if terms.shape[1] < 1 << 15 or not has_double(terms):
+        return terms.sum(1, keepdim=True)
+    return terms.sum(1, keepdim=True, dtype=torch.float64).to(terms.dtype)
+
+
+def has_double(tensor: Tensor) -> bool:
+    """Whether the tensor's device computes in double precision."""
+    return tensor.device.type != "mps"
 
 
 def _escort(terms: Tensor, excess: Tensor, t: float) -> Tensor:
@@ -239,7 +256,8 @@ class _IntegerTail:
 
     def start(self) -> Tensor:
         mean = self.gap.mean(1, keepdim=True)
-        return (torch.full_like(mean, self.gap.shape[1]).pow(self.t - 1) - mean).clamp(min=1.0)
+        tangent_root = torch.full_like(mean, self.gap.shape[1]).pow(self.t - 1) - mean
+        return (tangent_root * (1 - _MARGIN * torch.finfo(mean.dtype).eps)).clamp(min=1.0)
 
     def newton(self, state: Tensor) -> _Step:
         """``v_new - v = (sum**(1/b) - 1) sum p / sum p**t``."""
@@ -250,8 +268,9 @@ class _IntegerTail:
         step = torch.expm1(log_total * (self.t - 1)) * total / slope
         eps = torch.finfo(state.dtype).eps
         relative_step = self.exponent * step / state
-        converged = (log_total <= (16 + 2 * self.exponent) * eps) | (relative_step * relative_step <= 2 * eps / self.t)
-        return _Step(state + step, converged)
+        converged = log_total.abs() <= (_MARGIN + 2 * self.exponent) * eps
+        converged |= relative_step * relative_step <= 2 * eps / self.t
+        return _Step((state + step).clamp(min=1.0), converged)
 
     def powers(self, state: Tensor) -> tuple[Tensor, Tensor]:
         """Return ``1 / (v + (t-1) d)`` and its power b."""
@@ -265,7 +284,7 @@ class _IntegerTail:
 class _IntegerNormalised:
     def __init__(self, tail: _IntegerTail, state: Tensor) -> None:
         self._base, probs = tail.powers(state)
-        total = probs.sum(1, keepdim=True)
+        total = _total(probs)
         self.probs = probs / total
         self._log_total = total.log()
         self._tail = tail

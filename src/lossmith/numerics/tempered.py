@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lossmith.numerics.box_cox import box_cox
-from lossmith.numerics.normaliser import normalise
+from lossmith.numerics.normaliser import has_double, normalise
 
 __all__ = ["exp_t", "log_t", "tempered_log_softmax", "tempered_sigmoid", "tempered_softmax"]
 
@@ -129,12 +129,17 @@ class _TemperedProbs(torch.autograd.Function):
 
     @staticmethod
     def forward(logits: Tensor, t: float, owner: str) -> tuple[Tensor, Tensor]:
+        dtype = logits.dtype
+        if t < 1 and has_double(logits):
+            # Probabilities at the edge of the support are small differences, and many of them add up.
+            logits = logits.double()
         solution = normalise(logits, t, owner)
         top = logits.argmax(1, keepdim=True)
         rest = solution.probs.scatter(1, top, 0.0).sum(1, keepdim=True)
         log_probs = solution.log_probs(solution.gap)
         # Near probability 1 the logarithm is exact from the sum of the others.
-        return solution.probs, log_probs.scatter(1, top, torch.where(rest < 0.5, torch.log1p(-rest), log_probs.gather(1, top)))
+        top_log_prob = torch.where(rest < 0.5, torch.log1p(-rest), log_probs.gather(1, top))
+        return solution.probs.to(dtype), log_probs.scatter(1, top, top_log_prob).to(dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, float, str], output: tuple[Tensor, Tensor]) -> None:
