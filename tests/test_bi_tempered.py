@@ -296,7 +296,7 @@ def test_tsallis_value():
         (
             lambda: BiTemperedLoss()(torch.zeros(2, 3), torch.tensor([0, 1, 2])),
             ValueError,
-            "target of class indices must have shape",
+            "target of class indices",
         ),
         (
             lambda: BiTemperedLoss(2.0, 1.0)(torch.zeros(2, 3), torch.tensor([0, 1])),
@@ -311,7 +311,7 @@ def test_tsallis_value():
         (
             lambda: BiTemperedLoss()(torch.zeros(1, 2), torch.tensor([[-0.5, 1.5]])),
             ValueError,
-            r"BiTemperedLoss: target must be in \[0, 1\], got -0\.5\.",
+            r"BiTemperedLoss: target must be in \[0, 1\], got 1\.5\.",
         ),
         (
             lambda: BinaryBiTemperedLoss()(torch.zeros(2), torch.zeros(3)),

@@ -272,3 +272,39 @@ def test_a_retained_graph_gives_the_same_gradient_twice():
 
 def test_every_loss_is_a_classification_loss():
     assert all(isinstance(make_loss(expression), ClassificationLoss) for expression in CASES)
+
+
+@pytest.mark.parametrize("expression", CASES)
+def test_ignored_examples_may_have_any_logits(expression):
+    logits, indices, _ = batch((6, CLASSES))
+    indices[2:4] = -100
+    plain = make_loss(expression)(logits, indices)
+    logits[2], logits[3] = torch.nan, -torch.inf
+    logits.requires_grad_()
+    value = make_loss(expression)(logits, indices)
+    assert torch.equal(value, plain)
+    assert torch.autograd.grad(value, logits)[0].isfinite().all()
+
+
+@pytest.mark.parametrize("row", [[float("inf"), 0.0, 1.0], [-float("inf")] * 3, [float("nan"), 0.0, 1.0]])
+def test_diverged_logits_are_not_hidden(row):
+    logits, target = torch.tensor([row]), torch.tensor([0])
+    for expression in ("ce", "mae", "gce", "focal", "agce", "sce", "tamed-ce"):
+        assert make_loss(expression)(logits, target).isnan(), expression
+
+
+def test_masked_classes_as_in_torch():
+    for row in ([1.0, -float("inf"), 2.0], [-float("inf"), 0.0, 1.0], [1.0, -float("inf"), -float("inf")]):
+        leaf = torch.tensor([row], requires_grad=True)
+        outcomes = []
+        for loss in (make_loss("ce"), nn.CrossEntropyLoss()):
+            value = loss(leaf, torch.tensor([0]))
+            outcomes.append((value, torch.autograd.grad(value, leaf)[0]))
+        torch.testing.assert_close(*outcomes)
+
+
+@pytest.mark.parametrize("expression", CASES)
+def test_shapes_are_inferred_without_values(expression):
+    logits = torch.empty(4, CLASSES, 3, device="meta")
+    value = make_loss(expression, reduction="none")(logits, torch.empty(4, 3, dtype=torch.long, device="meta"))
+    assert value.shape == (4, 3)

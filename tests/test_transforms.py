@@ -3,7 +3,7 @@
 import pytest
 import torch
 from torch._dynamo.utils import counters
-from torch.func import grad, hessian, jacrev, jvp, vmap
+from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 
 from cases import CASES
 from lossmith import GeneralizedCrossEntropyLoss, make_loss
@@ -57,9 +57,15 @@ def test_functional_gradients(expression, kind):
     torch.testing.assert_close(grad(loss)(LOGITS, target), gradient(loss, LOGITS, target), rtol=1e-11, atol=1e-14)
     plain = torch.autograd.functional.hessian(lambda logits: loss(logits, target), LOGITS)
     torch.testing.assert_close(hessian(loss)(LOGITS, target), plain, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(jacrev(jacfwd(loss))(LOGITS, target), plain, rtol=1e-9, atol=1e-12)
     tangent = torch.ones_like(LOGITS).cumsum(1)
     _, change = jvp(lambda logits: loss(logits, target), (LOGITS,), (tangent,))
     torch.testing.assert_close(change, (gradient(loss, LOGITS, target) * tangent).sum(), rtol=1e-10, atol=1e-13)
+
+
+def test_forward_mode_twice_is_refused_and_not_wrong():
+    with pytest.raises(NotImplementedError, match=r"use torch\.func\.hessian"):
+        jacfwd(jacfwd(make_loss("ce")))(LOGITS, INDICES)
 
 
 @pytest.mark.parametrize("kind", TARGETS)

@@ -124,6 +124,8 @@ class ClassificationLoss(nn.Module):
     def _hard(self, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return the losses and each example's share of the mean; None stands for equal shares."""
         indices = ClassIndices.read(type(self).__name__, target, logits.shape[1], self.ignore_index)
+        if indices.valid is not None:  # whatever the logits of ignored examples are
+            logits = torch.where(indices.valid.unsqueeze(1), logits, 0.0)
         share = None if self.weight is None else self.weight.to(logits.dtype)[indices.target]
         if self.label_smoothing:
             smoothed = _smooth(one_hot(logits, indices.target), self.label_smoothing)
@@ -193,7 +195,8 @@ def _along_classes(weight: Tensor | None, logits: Tensor) -> Tensor | None:
 def _output_dtype(logits: Tensor, target: Tensor) -> torch.dtype:
     """Return what torch's cross-entropy returns: single precision where autocast is on, else what the inputs promote to."""
     dtype = torch.promote_types(logits.dtype, target.dtype) if target.is_floating_point() else logits.dtype
-    if torch.is_autocast_enabled(logits.device.type):
+    kind = logits.device.type
+    if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
         return torch.promote_types(dtype, torch.float32)
     return dtype
 

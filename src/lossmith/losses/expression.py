@@ -142,6 +142,8 @@ class ExpressionReader:
             if self._peek().kind == "name" and self._peek(1).text == "=":
                 key = self._take().text
                 self._take()
+                if key in keywords:
+                    raise ValueError(f"{self._caller}: {key} must be given once, got {self._text!r}.")
                 keywords[key] = self._value()
             else:
                 arguments.append(self._value())

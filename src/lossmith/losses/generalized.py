@@ -67,7 +67,7 @@ class TruncatedGeneralizedCrossEntropyLoss(GeneralizedCrossEntropyLoss):
 
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return those of generalised cross-entropy for ``max(p, k)``."""
-        threshold = torch.log(as_scalar(self.k, target.log))
+        threshold = torch.log1p(as_scalar(self.k - 1, target.log))
         value, pull = super().value_and_pull(Probability(target.p, target.rest, torch.maximum(target.log, threshold)))
         return value, torch.where(target.log > threshold, pull, 0.0)
 

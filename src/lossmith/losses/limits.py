@@ -35,7 +35,10 @@ class Limits:
         if isinstance(value, bool) or not isinstance(value, Real):
             kind = "a finite number" if str(self) == "finite" else f"a number {self}"
             raise TypeError(f"{owner}: {name} must be {kind}, got {_shown(value)}.")
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
         if not (math.isfinite(number) and self._contains(number)):
             raise ValueError(f"{owner}: {name} must be {self}, got {value if self.whole else number}.")
         return int(number) if self.whole else number

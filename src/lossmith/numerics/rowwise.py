@@ -55,10 +55,19 @@ def rowwise_loss(rule: Rule, logits: Tensor, target: Tensor) -> Tensor:
     if torch.compiler.is_compiling():
         losses, *_ = _TracedLoss.apply(logits, target, rule)  # type: ignore[no-untyped-call]
     elif torch._C._are_functorch_transforms_active():
+        _refuse_forward_mode_twice()
         losses, *_ = _TransformedLoss.apply(logits, target, rule)  # type: ignore[no-untyped-call]
     else:
         losses = _EagerLoss.apply(logits, target, rule)  # type: ignore[no-untyped-call]
     return cast("Tensor", losses)
+
+
+def _refuse_forward_mode_twice() -> None:
+    """PyTorch does not differentiate a custom ``jvp`` in forward mode: the second derivative would be 0 without a word."""
+    functorch = torch._C._functorch
+    levels = functorch.get_interpreter_stack() or []
+    if sum(level.key() == functorch.TransformType.Jvp for level in levels) > 1:
+        raise NotImplementedError("forward mode over forward mode is not possible here: use torch.func.hessian.")
 
 
 def _keep(ctx: Any, logits: Tensor, target: Tensor, rule: Rule, saved: tuple[Tensor, ...]) -> None:
@@ -69,11 +78,13 @@ def _keep(ctx: Any, logits: Tensor, target: Tensor, rule: Rule, saved: tuple[Ten
 
 
 def _tangent(ctx: Any, tangent: Tensor | None, target_tangent: Tensor | None) -> Tensor:
-    logits, target, *saved = ctx.saved_tensors
+    logits, target, *_ = ctx.saved_tensors
+    with torch.enable_grad():  # the tangent may have tangents: let every transform see how it depends on the logits
+        _, saved = ctx.rule.evaluate(logits, target)
     one = torch.ones_like(logits.select(1, 0))
     slope = torch.zeros_like(one)
     if tangent is not None:
-        slope = slope + (ctx.rule.pullback(one, target, tuple(saved)) * tangent).sum(1)
+        slope = slope + (ctx.rule.pullback(one, target, saved) * tangent).sum(1)
     if target_tangent is not None:
         slope = slope + (ctx.rule.target_pullback(one, logits, target) * target_tangent).sum(1)
     return slope

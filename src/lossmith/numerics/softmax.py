@@ -160,7 +160,9 @@ def _log_odds(logits: Tensor, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     total = torch.where(alone, 1.0, total)
     wide = torch.float64 if logits.device.type != "mps" else logits.dtype
     log_odds = own.to(wide) - shift.to(wide) - torch.log(total)
-    return torch.where(alone, torch.inf, log_odds), exponentials, total
+    # Certain of a class that is alone, but of nothing where its logit is no number.
+    certain = torch.where(own.isfinite(), torch.inf, torch.nan)
+    return torch.where(alone | (own == torch.inf), certain, log_odds), exponentials, total
 
 
 def _probability_by_log_odds(log_odds: Tensor) -> Probability:
