@@ -26,7 +26,7 @@ _STEPS = 500
 def draw(folder: Path) -> Sequence[Path]:
     """Draw both figures into the folder."""
     with _one_thread():
-        files = {folder / "tempered_functions.png": _functions(), folder / "tempered_boundaries.png": _boundaries()}
+        files = {folder / "tempered-functions.png": _functions(), folder / "tempered-boundaries.png": _boundaries()}
     for file, figure in files.items():
         figure.savefig(file, dpi=100)
         with Image.open(file) as picture:
