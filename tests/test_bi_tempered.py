@@ -5,8 +5,6 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.tempered_reference import divergence, divergence_gradient
-from tests.tempered_reference import tempered_softmax as reference_softmax
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.autograd import gradcheck, gradgradcheck
 
@@ -19,6 +17,8 @@ from lossmith import (
     make_loss,
     tempered_softmax,
 )
+from tempered_reference import divergence, divergence_gradient
+from tempered_reference import tempered_softmax as reference_softmax
 
 PAIRS = [(0.8, 1.2), (0.5, 4.0), (0.0, 0.0), (0.9, 1.05), (1.0, 1.0), (0.3, 0.7), (1.0, 1.3), (0.2, 1.0), (1.5, 1.5)]
 ROWS = [
@@ -323,3 +323,10 @@ def test_tsallis_value():
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_binary_weights_may_be_lists():
+    logits, target = torch.randn(4, 3), torch.randint(2, (4, 3)).float()
+    given = BinaryBiTemperedLoss(weight=[1.0, 2.0, 0.5], pos_weight=[3.0, 1.0, 1.0])
+    same = BinaryBiTemperedLoss(weight=torch.tensor([1.0, 2.0, 0.5]), pos_weight=torch.tensor([3.0, 1.0, 1.0]))
+    assert torch.equal(given(logits, target), same(logits, target))

@@ -52,3 +52,9 @@ def test_as_a_module():
     result = run("show", "gec")
     assert result.returncode == 2
     assert result.stderr == "lossmith: make_loss: unknown loss 'gec' in 'gec'; did you mean 'gce'? 'lossmith list' names all.\n"
+
+
+def test_a_star_import_brings_every_public_name():
+    names: dict[str, object] = {}
+    exec("from lossmith import *", names)  # noqa: S102
+    assert {"make_loss", "tempered_softmax", "LossScheduler", *(loss.__name__ for loss in LOSSES.values())} <= set(names)

@@ -5,13 +5,13 @@ import math
 import mpmath as mp
 import pytest
 import torch
-from tests.tempered_reference import Reference
-from tests.tempered_reference import tempered_softmax as reference_softmax
 from torch.autograd import gradcheck, gradgradcheck
 
 import lossmith
 from lossmith.numerics import normaliser
 from lossmith.numerics.bregman import tempered_divergence_from_one
+from tempered_reference import Reference
+from tempered_reference import tempered_softmax as reference_softmax
 
 TEMPERATURES = [0.0, 0.3, 0.5, 0.9, 1 - 1e-7, 1.0, 1 + 1e-7, 1.05, 1.2, 1.3, 1.5, 2.0, 4.0, 10.0]
 ADVERSARIAL = {
@@ -251,3 +251,8 @@ def test_divergence_from_one_is_exact_near_one():
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_a_dimension_that_is_not_there_is_named():
+    with pytest.raises(IndexError, match=r"tempered_softmax: dim must be in \[-2, 1\], got 5\."):
+        lossmith.tempered_softmax(torch.zeros(2, 3), 1.2, dim=5)

@@ -6,7 +6,7 @@ from torch._dynamo.utils import counters
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 
 from cases import CASES
-from lossmith import GeneralizedCrossEntropyLoss, make_loss
+from lossmith import GeneralizedCrossEntropyLoss, make_loss, tempered_softmax
 
 torch.manual_seed(0)
 LOGITS = torch.randn(6, 5, dtype=torch.float64)
@@ -66,6 +66,8 @@ def test_functional_gradients(expression, kind):
 def test_forward_mode_twice_is_refused_and_not_wrong():
     with pytest.raises(NotImplementedError, match=r"use torch\.func\.hessian"):
         jacfwd(jacfwd(make_loss("ce")))(LOGITS, INDICES)
+    with pytest.raises(NotImplementedError, match=r"use torch\.func\.hessian"):
+        jacfwd(jacfwd(lambda logits: tempered_softmax(logits, 1.2)))(LOGITS[0])
 
 
 @pytest.mark.parametrize("kind", TARGETS)

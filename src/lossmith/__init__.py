@@ -36,6 +36,8 @@ _HOMES = (
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":  # asked for by `from lossmith import *`
+        return __dir__()
     if not name.startswith("_"):
         for home in map(import_module, _HOMES):
             if name in home.__all__:

@@ -1,6 +1,6 @@
 """The bi-tempered logistic loss, for many classes and for one logit, and the Tsallis loss that it is compared with."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Unpack
 
 import torch
@@ -127,15 +127,15 @@ class BinaryBiTemperedLoss(nn.Module):
         t1: float = 0.8,
         t2: float = 1.2,
         *,
-        weight: Tensor | None = None,
-        pos_weight: Tensor | None = None,
+        weight: Tensor | Sequence[float] | None = None,
+        pos_weight: Tensor | Sequence[float] | None = None,
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__()
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(f"BinaryBiTemperedLoss: reduction must be 'mean', 'sum' or 'none', got {reduction!r}.")
-        self.register_buffer("weight", weight)
-        self.register_buffer("pos_weight", pos_weight)
+        for name, factors in (("weight", weight), ("pos_weight", pos_weight)):
+            self.register_buffer(name, None if factors is None else torch.as_tensor(factors))
         self.t1 = t1
         self.t2 = t2
         self.reduction = reduction

@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 import torch
 from torch import Tensor
 
-__all__ = ["IndexRule", "Rule", "in_blocks", "rowwise_loss"]
+__all__ = ["IndexRule", "Rule", "in_blocks", "refuse_forward_mode_twice", "rowwise_loss"]
 
 Evaluation = tuple[Tensor, tuple[Tensor, ...]]
 
@@ -55,14 +55,14 @@ def rowwise_loss(rule: Rule, logits: Tensor, target: Tensor) -> Tensor:
     if torch.compiler.is_compiling():
         losses, *_ = _TracedLoss.apply(logits, target, rule)  # type: ignore[no-untyped-call]
     elif torch._C._are_functorch_transforms_active():
-        _refuse_forward_mode_twice()
+        refuse_forward_mode_twice()
         losses, *_ = _TransformedLoss.apply(logits, target, rule)  # type: ignore[no-untyped-call]
     else:
         losses = _EagerLoss.apply(logits, target, rule)  # type: ignore[no-untyped-call]
     return cast("Tensor", losses)
 
 
-def _refuse_forward_mode_twice() -> None:
+def refuse_forward_mode_twice() -> None:
     """PyTorch does not differentiate a custom ``jvp`` in forward mode: the second derivative would be 0 without a word."""
     functorch = torch._C._functorch
     levels = functorch.get_interpreter_stack() or []

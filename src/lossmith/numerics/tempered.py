@@ -12,6 +12,7 @@ from torch import Tensor
 
 from lossmith.numerics.box_cox import box_cox
 from lossmith.numerics.normaliser import has_double, normalise
+from lossmith.numerics.rowwise import refuse_forward_mode_twice
 
 __all__ = ["exp_t", "log_t", "tempered_log_softmax", "tempered_sigmoid", "tempered_softmax"]
 
@@ -95,8 +96,10 @@ class TemperedProbs(NamedTuple):
 
 def tempered_probs(logits: Tensor, t: float, owner: str) -> TemperedProbs:
     """Return tempered softmax and its logarithm along dimension 1 of logits in single or double precision."""
-    function = _TemperedProbs if torch.compiler.is_compiling() else _TemperedProbsWithTangents
-    return TemperedProbs(*function.apply(logits, t, owner))  # type: ignore[no-untyped-call]
+    if torch.compiler.is_compiling():
+        return TemperedProbs(*_TemperedProbs.apply(logits, t, owner))  # type: ignore[no-untyped-call]
+    refuse_forward_mode_twice()
+    return TemperedProbs(*_TemperedProbsWithTangents.apply(logits, t, owner))  # type: ignore[no-untyped-call]
 
 
 def power(log_probs: Tensor, exponent: float) -> Tensor:
@@ -185,6 +188,8 @@ class _TemperedProbsWithTangents(_TemperedProbs):
 
 def _along(owner: str, logits: Tensor, t: float, dim: int, which: int) -> Tensor:
     _check(owner, "logits", logits, t)
+    if not -logits.dim() <= dim < max(1, logits.dim()):
+        raise IndexError(f"{owner}: dim must be in [{-logits.dim()}, {logits.dim() - 1}], got {dim}.")
     if logits.dim() == 0 or logits.shape[dim] == 0:
         raise ValueError(f"{owner}: logits must have at least one class along dim {dim}, got shape {tuple(logits.shape)}.")
     rows = logits.movedim(dim, -1)
