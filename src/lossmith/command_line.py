@@ -1,14 +1,12 @@
-"""The command ``lossmith``. It imports torch only in the commands that need it, so that help is there at once."""
+"""The command ``lossmith``."""
 
 import argparse
 import os
-import shutil
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from lossmith import __version__
-from lossmith.plots import FIGURES, draw
+from lossmith.commands import COMMANDS
 
 __all__ = ["main"]
 
@@ -32,30 +30,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"lossmith {__version__}")
     parser.set_defaults(run=lambda _: parser.print_help())
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    listing = commands.add_parser("list", help="list every loss: name, parameters, what it is")
-    listing.set_defaults(run=_list)
-    showing = commands.add_parser("show", help="show one loss: formula, parameters, when to use it, reference")
-    showing.add_argument("name", metavar="LOSS", help="a loss, such as gce, gce@1000, or '1.0*nce + 20*mae'")
-    showing.set_defaults(run=_show)
-    figure = commands.add_parser("figure", help="draw a figure of the papers", formatter_class=argparse.RawTextHelpFormatter)
-    figure.add_argument("name", choices=FIGURES, help="\n".join(f"{name}: {figure.summary}" for name, figure in FIGURES.items()))
-    figure.add_argument("--output", type=Path, default=Path("figures"), metavar="FOLDER", help="to write to (default: figures)")
-    figure.set_defaults(run=_figure)
+    for command in COMMANDS:
+        subparser = commands.add_parser(command.NAME, help=command.HELP)
+        command.add_arguments(subparser)
+        subparser.set_defaults(run=command.run)
     return parser
-
-
-def _list(_: argparse.Namespace) -> None:
-    from lossmith.catalogue import listing
-
-    print(listing(shutil.get_terminal_size((160, 24)).columns))
-
-
-def _show(options: argparse.Namespace) -> None:
-    from lossmith.catalogue import description
-
-    print(description(options.name))
-
-
-def _figure(options: argparse.Namespace) -> None:
-    for file in draw(options.name, options.output):
-        print(file)

@@ -1,0 +1,1 @@
+"""What a loss does to predictions, calibration and representations: measurements on logits, features and predictions."""

@@ -1,0 +1,25 @@
+"""The commands of ``lossmith``, one a module. They import torch only when they run, so that help is there at once."""
+
+import argparse
+from typing import Protocol, cast
+
+from lossmith.commands import figure, list_losses, show
+
+__all__ = ["COMMANDS", "Command"]
+
+
+class Command(Protocol):
+    """What the module of a command holds."""
+
+    NAME: str
+    HELP: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's arguments."""
+
+    def run(self, options: argparse.Namespace) -> None:
+        """Do it. A ValueError or OSError becomes one line on the standard error stream and exit code 2."""
+
+
+COMMANDS = cast("tuple[Command, ...]", (list_losses, show, figure))
+"""Every command, in the order in which help names them."""

@@ -1,0 +1,18 @@
+"""``lossmith list``."""
+
+import argparse
+import shutil
+
+NAME = "list"
+HELP = "list every loss: name, parameters, what it is"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """There are none."""
+
+
+def run(_: argparse.Namespace) -> None:
+    """Print one line a loss."""
+    from lossmith.catalogue import listing
+
+    print(listing(shutil.get_terminal_size((160, 24)).columns))

@@ -1,0 +1,52 @@
+"""Data as a network takes it."""
+
+import hashlib
+from dataclasses import dataclass
+
+from torch import Tensor
+
+__all__ = ["PreparedData"]
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedData:
+    """Inputs and labels as tensors, and which rows serve for what. Nothing in it has seen label noise that we add."""
+
+    name: str
+    inputs: Tensor
+    """``(n, ...)``: features ``(n, d)`` and images ``(n, channels, height, width)`` in single precision, or the words of texts
+    as numbers ``(n, length)`` in 64-bit integers, 0 where a text is over."""
+    labels: Tensor
+    """``(n,)``: class indices as the data gives them."""
+    classes: tuple[str, ...]
+    """The names of the classes."""
+    train: Tensor
+    """Row numbers of the training split."""
+    validation: Tensor
+    """Row numbers of the validation split."""
+    test: Tensor
+    """Row numbers of the test split, whose labels are never corrupted."""
+    true_labels: Tensor | None = None
+    """``(n,)``: the true classes, where the labels are noisy already and the data knows better."""
+    groups: tuple[int, ...] | None = None
+    """The coarse group of each class, for noise within groups."""
+    notes: tuple[str, ...] = ()
+    """What a user should know: rare classes, constant columns, duplicate rows."""
+
+    @property
+    def num_classes(self) -> int:
+        """Return the number of classes."""
+        return len(self.classes)
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Return the shape of one input."""
+        return tuple(self.inputs.shape[1:])
+
+    def fingerprint(self) -> str:
+        """Return a digest of everything that the results depend on, by which a study knows its data again."""
+        digest = hashlib.sha256(repr((self.classes, self.groups, self.inputs.shape)).encode())
+        truth = self.labels if self.true_labels is None else self.true_labels
+        for part in (self.inputs, self.labels, truth, self.train, self.validation, self.test):
+            digest.update(part.contiguous().numpy())  # type: ignore[arg-type]
+        return digest.hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""Comparisons of losses on data: plan, train, store, compare (extra ``experiments``)."""
