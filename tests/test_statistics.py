@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scikit_posthocs
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
@@ -67,6 +67,7 @@ class TestPairedDifference:
 
 
 class TestCorrections:
+    @settings(max_examples=12)  # statsmodels collects garbage in every call
     @given(P_VALUES)
     def test_holm(self, p):
         np.testing.assert_allclose(holm(p), multipletests(p, method="holm")[1], rtol=1e-12)

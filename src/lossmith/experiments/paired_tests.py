@@ -1,5 +1,6 @@
 """Differences between two losses that were run with the same seeds, and corrections for looking at many of them."""
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
@@ -91,9 +92,13 @@ def seeds_needed(difference: Difference, level: float = 0.05, power: float = 0.8
     if not difference.spread > 0 or difference.mean == 0:
         return None
     effect = abs(difference.mean) / difference.spread
-    pairs = np.arange(2, most + 1)
-    reached = stats.nct.sf(stats.t.ppf(1 - level / 2, pairs - 1), pairs - 1, effect * np.sqrt(pairs)) >= power
-    return int(pairs[reached.argmax()]) if reached.any() else None
+
+    def shows(pairs: int) -> bool:
+        threshold = stats.t.ppf(1 - level / 2, pairs - 1)
+        return bool(stats.nct.sf(threshold, pairs - 1, effect * sqrt(pairs)) >= power)
+
+    needed = bisect_left(range(2, most + 1), x=True, key=shows) + 2  # power grows with the number of pairs
+    return needed if needed <= most else None
 
 
 def _corrected(p: np.ndarray, correct: Callable[[np.ndarray, int], np.ndarray]) -> np.ndarray:
