@@ -46,7 +46,7 @@ class Examples:
 def joined(parts: Mapping[str, Examples]) -> Examples:
     """Put the parts that serve for training, validation and test behind one another.
 
-    A first part that has splits of its own keeps them; what it marks as test is training data if another part is the test.
+    A part that has splits of its own keeps them.
     """
     first = next(iter(parts.values()))
     known = [part.true_labels is not None for part in parts.values()]
@@ -54,10 +54,14 @@ def joined(parts: Mapping[str, Examples]) -> Examples:
         first,
         inputs=_stacked([part.inputs for part in parts.values()], first.name),
         labels=np.concatenate([part.labels.astype(object) for part in parts.values()]),
-        split=np.concatenate([np.full(len(part.labels), split, dtype=object) for split, part in parts.items()]),
+        split=np.concatenate([_split(part, split) for split, part in parts.items()]),
         true_labels=np.concatenate([_truth(part) for part in parts.values()]) if any(known) else None,
         notes=tuple(dict.fromkeys(note for part in parts.values() for note in part.notes)),
     )
+
+
+def _split(part: Examples, split: str) -> Array:
+    return np.full(len(part.labels), split, dtype=object) if part.split is None else part.split
 
 
 def _truth(part: Examples) -> Array:
