@@ -1,0 +1,94 @@
+"""Arrays as inputs of a network: features and images, standardised on training rows."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lossmith.data.examples import Array
+
+__all__ = ["Encoded", "channels_first", "check_finite", "encode_array", "standardise"]
+
+_BLOCK = 4096  # rows at a time, so that a large set is never copied whole into double precision
+
+
+class Encoded(NamedTuple):
+    """Inputs as a network takes them, and what is to be said about them."""
+
+    inputs: Tensor
+    notes: tuple[str, ...] = ()
+
+
+def encode_array(array: Array, train: Tensor, *, owner: str, words: bool = False) -> Encoded:
+    """Return features or images in single precision, mean 0 and deviation 1 over the training rows; words as they are."""
+    if array.dtype == object or array.dtype.kind not in "biuf":
+        raise ValueError(f"{owner}: inputs must be numbers, got {array.dtype}.")
+    if words and array.ndim == 2 and array.dtype.kind in "iu":
+        return Encoded(torch.from_numpy(array.astype(np.int64)))
+    check_finite(array, owner)
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim == 2:
+        return standardise(torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32)), train, owner=owner)
+    return _standardised_images(channels_first(array, owner), train)
+
+
+def standardise(features: Tensor, train: Tensor, *, owner: str) -> Encoded:
+    """Give every column mean 0 and deviation 1 over the training rows; drop those that are constant there."""
+    known = features[train].double()
+    mean, deviation = known.mean(0), known.std(0, correction=0)
+    varies = deviation > 1e-12 * (1 + mean.abs())
+    if not varies.any():
+        raise ValueError(f"{owner}: every input is constant, so there is nothing to learn from.")
+    kept = ((features[:, varies].double() - mean[varies]) / deviation[varies]).float()
+    dropped = int((~varies).sum())
+    return Encoded(kept, (f"{dropped} of {len(varies)} inputs are constant in training rows: dropped",) if dropped else ())
+
+
+def channels_first(images: Array, owner: str) -> Array:
+    """Return images as ``(n, channels, height, width)``.
+
+    >>> [channels_first(np.zeros(shape), "images").shape for shape in [(5, 8, 9), (5, 8, 9, 3), (5, 3, 8, 9)]]
+    [(5, 1, 8, 9), (5, 3, 8, 9), (5, 3, 8, 9)]
+    """
+    if images.ndim == 3:
+        return images[:, None]
+    if images.ndim == 4 and images.shape[1] in (1, 3, 4):
+        return images
+    if images.ndim == 4 and images.shape[3] in (1, 3, 4):
+        return np.moveaxis(images, 3, 1)
+    raise ValueError(f"{owner}: inputs must be features (n, d) or images with 1, 3 or 4 channels, got shape {images.shape}.")
+
+
+def check_finite(array: Array, owner: str) -> None:
+    """Raise an error that says how many numbers are not finite, and where the first one is."""
+    if array.dtype.kind != "f":
+        return
+    bad = ~np.isfinite(array)
+    if bad.any():
+        row, *place = (int(index) for index in np.argwhere(bad)[0])
+        where = f"row {row}" + (f", column {place[0]}" if len(place) == 1 else f", place {tuple(place)}" if place else "")
+        raise ValueError(f"{owner}: inputs must be finite, got {int(bad.sum())} NaN or infinite numbers, the first in {where}.")
+
+
+def _standardised_images(images: Array, train: Tensor) -> Encoded:
+    channels = images.shape[1]
+    total, squares, count = np.zeros(channels), np.zeros(channels), 0
+    for block in _blocks(images, train.numpy()):
+        total += block.sum((0, 2, 3))
+        squares += np.square(block).sum((0, 2, 3))
+        count += block[:, 0].size
+    mean = total / count
+    deviation = np.sqrt(np.maximum(squares / count - mean**2, 0))
+    scale = 1 / np.where(deviation > 1e-6 * (1 + abs(mean)), deviation, 1.0)
+    inputs = np.empty(images.shape, dtype=np.float32)
+    for start, block in enumerate(_blocks(images, np.arange(len(images)))):
+        inputs[start * _BLOCK : (start + 1) * _BLOCK] = (block - mean[:, None, None]) * scale[:, None, None]
+    return Encoded(torch.from_numpy(inputs))
+
+
+def _blocks(images: Array, rows: Array) -> Iterator[Array]:
+    for start in range(0, len(rows), _BLOCK):
+        yield images[rows[start : start + _BLOCK]].astype(np.float64)

@@ -1,0 +1,70 @@
+"""What a user should know about data before training on it."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from lossmith.data.examples import Array
+from lossmith.data.splits import Splits
+
+__all__ = ["data_notes"]
+
+_RARE = 10  # training rows
+
+
+def data_notes(inputs: Tensor, labels: Array, classes: tuple[str, ...], splits: Splits) -> tuple[str, ...]:
+    """Return a line on rare classes, on classes that a split lacks, and on equal inputs, where there are any."""
+    return (*_class_notes(labels, classes, splits), *_duplicate_notes(inputs, labels, splits))
+
+
+def _class_notes(labels: Array, classes: tuple[str, ...], splits: Splits) -> list[str]:
+    train, validation, test = (np.bincount(labels[rows.numpy()], minlength=len(classes)) for rows in splits)
+    rare = {name: int(count) for name, count in zip(classes, train, strict=True) if 0 < count < _RARE}
+    notes = [f"rare classes, by training rows: {_counted(rare)}"] if rare else []
+    for absent, what in (
+        ((train == 0) & (test + validation > 0), "are in no training row, so no model can learn them"),
+        ((train > 0) & (test == 0), "are in no test row" + (", having too few rows" if rare else "")),
+        (train + validation + test == 0, "are in no row at all"),
+    ):
+        if absent.any():
+            notes.append(f"classes {', '.join(repr(name) for name, one in zip(classes, absent, strict=True) if one)} {what}")
+    return notes
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    shown = ", ".join(f"{name!r} {count}" for name, count in list(counts.items())[:10])
+    return shown if len(counts) <= 10 else f"{shown} and {len(counts) - 10} more"
+
+
+class _Duplicates(NamedTuple):
+    rows: int
+    contradicting: int
+    leaking: int
+
+
+def _duplicate_notes(inputs: Tensor, labels: Array, splits: Splits) -> list[str]:
+    found = _duplicates(inputs, labels, splits.test.numpy())
+    notes = []
+    if found.rows:
+        notes.append(f"{found.rows} rows have the same inputs as an earlier row")
+    if found.contradicting:
+        notes.append(f"{found.contradicting} rows have the same inputs as a row of another class, so some of these labels are wrong")
+    if found.leaking:
+        notes.append(f"{found.leaking} test rows have the same inputs as a training or validation row: the test is that much too easy")
+    return notes
+
+
+def _duplicates(inputs: Tensor, labels: Array, test: Array) -> _Duplicates:
+    digests = [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in inputs.numpy()]
+    _, group = np.unique(np.array(digests, dtype="S16"), return_inverse=True)
+    groups = group.max() + 1
+    in_test = np.zeros(len(labels), dtype=bool)
+    in_test[test] = True
+    elsewhere = np.bincount(group[~in_test], minlength=groups) > 0
+    lowest, highest = np.full(groups, labels.max() + 1), np.full(groups, -1)
+    np.minimum.at(lowest, group, labels)
+    np.maximum.at(highest, group, labels)
+    return _Duplicates(len(labels) - groups, int((lowest < highest)[group].sum()), int(elsewhere[group[in_test]].sum()))

@@ -1,0 +1,210 @@
+"""Data from anywhere, prepared for training."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from lossmith.data.array_sources import examples_of_arrays, examples_of_pair, looks_like_arrays, read_npz
+from lossmith.data.arrays import Encoded, encode_array
+from lossmith.data.columns import encode_table
+from lossmith.data.examples import Array, Examples, Groups, joined
+from lossmith.data.idx_files import has_idx_files, idx_examples
+from lossmith.data.image_folders import image_examples
+from lossmith.data.inspection import data_notes
+from lossmith.data.known_sets import read_known_set
+from lossmith.data.labels import class_groups, classes_of
+from lossmith.data.prepared import PreparedData
+from lossmith.data.splits import Shares, Splits, make_splits
+from lossmith.data.table_files import TABLE_SUFFIXES, Table, read_table, tidy_columns
+from lossmith.data.tables import Roles, examples_of_table
+from lossmith.losses.limits import Limits
+from lossmith.losses.nearest import nearest
+
+__all__ = ["load_data"]
+
+_PACKED = (".gz", ".bz2", ".xz")
+_TEXTS = ("ngrams", "words")
+
+
+def load_data(
+    source: Any,
+    *,
+    target: str | int | None = None,
+    true_label: str | None = None,
+    validation: Any = None,
+    test: Any = None,
+    split_column: str | None = None,
+    groups: Groups | None = None,
+    validation_share: float = 0.15,
+    test_share: float = 0.2,
+    seed: int = 0,
+    text: str = "ngrams",
+    resize: int | tuple[int, int] | None = None,
+    folder: str | Path | None = None,
+    name: str | None = None,
+) -> PreparedData:
+    """Read data, divide it and turn it into tensors. Whatever is fitted on the way is fitted on training rows alone.
+
+    Args:
+        source: A file (CSV or the like, Parquet, NPZ), a folder of images with a folder for each class, a folder of IDX files or
+            how their names begin, a known name such as ``digits``, a data frame, ``(X, y)``, a dictionary of arrays, or data
+            that is prepared already and is returned as it is.
+        target: The column that holds the classes; guessed only where one column is called target, label, class or y, or the
+            last column is the only one that is not numbers.
+        true_label: A column that holds the true classes, where those in ``target`` are noisy already.
+        validation: A source of its own for the validation split; rows of ``source`` otherwise.
+        test: A source of its own for the test split; rows of ``source`` otherwise.
+        split_column: A column that says train, validation or test.
+        groups: The coarse group of each class, for noise within groups: by class, in the order of classes, or a column.
+        validation_share: Share of the rows to divide that become the validation split, where the source has none.
+        test_share: The same of the test split.
+        seed: Decides which rows these are. Every class is divided in the same proportion.
+        text: Whether texts become hashed ``ngrams``, beside all other columns, or ``words`` in their order, alone.
+        resize: One side, or height and width, for images of different sizes.
+        folder: Where to look for known data first; the environment variable ``LOSSMITH_DATA`` does the same.
+        name: What to call the data; the name of the file or folder if not given.
+
+    >>> data = load_data("iris")
+    >>> data.inputs.shape, data.classes, len(data.train), len(data.validation), len(data.test)
+    (torch.Size([150, 4]), ('setosa', 'versicolor', 'virginica'), 96, 24, 30)
+    """
+    if isinstance(source, PreparedData):
+        return source
+    if text not in _TEXTS:
+        raise ValueError(f"load_data: text must be 'ngrams' or 'words', got {text!r}.")
+    Limits(0, whole=True).check("seed", seed, owner="load_data")
+    roles = Roles(target, true_label, split_column, groups)
+    parts = {"": source, "validation": validation, "test": test}
+    opened = {split: _opened(part, resize, folder) for split, part in parts.items() if part is not None}
+    examples = _together(opened, roles, name or _name(source))
+    return _prepared(_with_labels(examples), Shares(validation_share, test_share), seed, text)
+
+
+def _prepared(examples: Examples, shares: Shares, seed: int, text: str) -> PreparedData:
+    classes = classes_of(examples)
+    splits = make_splits(classes.labels, examples.split, shares, seed)
+    if len(np.unique(classes.labels[splits.train])) < 2:
+        raise ValueError(f"{examples.name}: training rows must have two classes at least, got {len(splits.train)} rows of one.")
+    encoded = _encoded(examples, splits, text)
+    return PreparedData(
+        examples.name,
+        encoded.inputs,
+        torch.from_numpy(classes.labels),
+        classes.names,
+        *splits,
+        true_labels=None if classes.true_labels is None else torch.from_numpy(classes.true_labels),
+        groups=class_groups(examples.groups, classes.names, examples.name),
+        notes=(*examples.notes, *encoded.notes, *data_notes(encoded.inputs, classes.labels, classes.names, splits)),
+    )
+
+
+def _encoded(examples: Examples, splits: Splits, text: str) -> Encoded:
+    if isinstance(examples.inputs, pd.DataFrame):
+        return encode_table(examples.inputs, splits.train, text=text, owner=examples.name)
+    return encode_array(examples.inputs, splits.train, owner=examples.name, words=text == "words")
+
+
+def _with_labels(examples: Examples) -> Examples:
+    """Leave out rows without a label; where only the true label is missing, the label has to do."""
+    missing = _missing(examples.labels)
+    if missing.any():
+        examples = examples.rows(np.flatnonzero(~missing))
+        examples = replace(examples, notes=(*examples.notes, f"{int(missing.sum())} rows have no label: left out"))
+    if examples.true_labels is None:
+        return examples
+    unknown = _missing(examples.true_labels)
+    truth = np.where(unknown, examples.labels, examples.true_labels)
+    note = (f"{int(unknown.sum())} rows have no true label: their label is taken for it",) if unknown.any() else ()
+    return replace(examples, true_labels=truth, notes=(*examples.notes, *note))
+
+
+def _missing(labels: Array) -> Array:
+    empty = np.array([isinstance(label, str) and not label.strip() for label in labels], dtype=bool)
+    return np.asarray(pd.isna(labels) | empty)
+
+
+def _together(opened: Mapping[str, Table | Examples], roles: Roles, name: str) -> Examples:
+    """Join a source with sources of their own for validation and test."""
+    tables = {split: part for split, part in opened.items() if isinstance(part, Table)}
+    arrays = {split: part for split, part in opened.items() if isinstance(part, Examples)}
+    if tables and arrays:
+        raise ValueError(f"{name}: all splits must be tables, or none, got {len(tables)} tables and {len(arrays)} others.")
+    if tables:
+        return _together_tables(tables, roles, name)
+    for what, role in (("target", roles.target), ("true_label", roles.true_label), ("split_column", roles.split)):
+        if role is not None:
+            raise ValueError(f"{name}: {what} names a column of a table, and this is none, got {role!r}.")
+    _check_given_once({split: part.split for split, part in arrays.items()}, name)
+    examples = joined(arrays) if len(arrays) > 1 else arrays[""]
+    return replace(examples, name=name, groups=examples.groups if roles.groups is None else roles.groups)
+
+
+def _together_tables(tables: Mapping[str, Table], roles: Roles, name: str) -> Examples:
+    first = tables[""].frame
+    for split, (frame, _) in tables.items():
+        absent = [column for column in first.columns if column not in frame.columns and column != roles.split]
+        if absent:
+            raise ValueError(f"{name}: the {split} table must have the same columns, got none called {absent[0]!r}.")
+    frame = pd.concat([table.frame for table in tables.values()], ignore_index=True)[list(first.columns)]
+    notes = tuple(dict.fromkeys(note for table in tables.values() for note in table.notes))
+    extra = np.concatenate([np.full(len(table.frame), split, dtype=object) for split, table in tables.items()])
+    if roles.split is not None:
+        frame[roles.split] = frame[roles.split].astype(object).where(extra == "", extra)
+    examples = examples_of_table(Table(frame, notes), roles, name)
+    _check_given_once({"": None if examples.split is None else examples.split[extra == ""], **dict.fromkeys(set(tables) - {""})}, name)
+    return examples if examples.split is not None else replace(examples, split=extra)
+
+
+def _check_given_once(splits: Mapping[str, Array | None], name: str) -> None:
+    own = splits[""]
+    for split in splits:
+        if split and own is not None and np.any(own == split):
+            raise ValueError(f"{name}: {split} is given, but the data has rows marked as {split} already.")
+
+
+def _opened(source: Any, resize: int | tuple[int, int] | None, folder: str | Path | None) -> Table | Examples:
+    if isinstance(source, str | Path):
+        return _opened_path(source, resize, folder)
+    if isinstance(source, pd.DataFrame):
+        return tidy_columns(source, "table")
+    if isinstance(source, Mapping):
+        return examples_of_arrays(source, "arrays") if looks_like_arrays(source) else tidy_columns(pd.DataFrame(source), "table")
+    if isinstance(source, tuple | list):
+        return examples_of_pair(tuple(source), "arrays")
+    raise TypeError(f"load_data: source must be a path, a name, a data frame or arrays, got {type(source).__name__}.")
+
+
+def _opened_path(source: str | Path, resize: int | tuple[int, int] | None, folder: str | Path | None) -> Table | Examples:
+    path = Path(source).expanduser()
+    if has_idx_files(path):
+        return idx_examples(path, path.name)
+    if path.is_dir():
+        return image_examples(path, path.name, resize)
+    if not path.exists():
+        return _named(source, path, folder)
+    kind = Path(path.stem).suffix.lower() if path.suffix.lower() in _PACKED else path.suffix.lower()
+    if kind == ".npz":
+        return read_npz(path, path.name)
+    if kind in TABLE_SUFFIXES:
+        return read_table(path)
+    readable = ", ".join((*TABLE_SUFFIXES, ".npz"))
+    raise ValueError(f"{path}: must be a folder of images or IDX files, or a file of type {readable}, got {path.suffix or 'no type'}.")
+
+
+def _named(source: str | Path, path: Path, folder: str | Path | None) -> Examples:
+    """Read known data, unless the name is that of a file which is not there."""
+    if isinstance(source, Path) or path.suffix or len(path.parts) > 1:
+        beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise ValueError(f"{path}: no such file or folder{nearest(path.name, beside)}")
+    return read_known_set(source, None if folder is None else Path(folder))
+
+
+def _name(source: Any) -> str:
+    if isinstance(source, str | Path):
+        return Path(source).name or str(source)
+    return "table" if isinstance(source, pd.DataFrame) else "arrays"

@@ -1,0 +1,147 @@
+"""Tables from files as people have them: any separator, any encoding, odd headers."""
+
+import bz2
+import csv
+import gzip
+import io
+import lzma
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+__all__ = ["TABLE_SUFFIXES", "Table", "read_table", "tidy_columns"]
+
+TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".parquet", ".pq")
+_OPENERS: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_SEPARATORS = ",;\t|"
+_MISSING = ("?", "-", "")  # beside NA, NaN, null, None and what else pandas takes for missing
+_SAMPLE_LINES = 50
+
+
+class Table(NamedTuple):
+    """A table, and what is to be said about how it was read."""
+
+    frame: pd.DataFrame
+    notes: tuple[str, ...] = ()
+
+
+def read_table(path: Path) -> Table:
+    """Read a CSV file or the like, compressed or not, or a Parquet file."""
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path}: the file is empty.")
+    if path.suffix.lower() in (".parquet", ".pq"):
+        return tidy_columns(_parquet(path), str(path))
+    text = _text(path)
+    if not text.strip():
+        raise ValueError(f"{path}: the file is empty.")
+    separator = _separator(text)
+    header = _has_header(_fields(text, separator, 1)[0])
+    frame = _parsed(text, separator, header, path)
+    table = tidy_columns(frame, str(path))
+    return table if header else Table(table.frame, ("the file has no header: columns are called column1, column2, ...", *table.notes))
+
+
+def tidy_columns(frame: pd.DataFrame, owner: str) -> Table:
+    """Give every column one name, without spaces around it, and make sure that there are rows and columns."""
+    if frame.shape[1] < 2:
+        raise ValueError(f"{owner}: not a table: needs a target and something to tell it from, got columns {list(frame.columns)}.")
+    if not len(frame):
+        raise ValueError(f"{owner}: the table has a header but no rows.")
+    seen: Counter[str] = Counter()
+    names, notes = [], []
+    for column in frame.columns:
+        name = str(column).strip()
+        seen[name] += 1
+        names.append(name if seen[name] == 1 else f"{name}.{seen[name] - 1}")
+        if seen[name] > 1:
+            notes.append(f"column {name!r} comes more than once: also read as {names[-1]!r}")
+    return Table(frame.set_axis(names, axis=1).reset_index(drop=True), tuple(notes))
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    import pyarrow
+
+    try:
+        return pd.read_parquet(path)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise ValueError(f"{path}: not a readable Parquet file ({str(error).splitlines()[0]}).") from error
+
+
+def _text(path: Path) -> str:
+    """Return the contents as text: UTF-8 or UTF-16 if they can be read so, or else Windows' Western encoding."""
+    try:
+        with _OPENERS.get(path.suffix.lower(), Path.open)(path, "rb") as file:
+            raw: bytes = file.read()
+    except (EOFError, gzip.BadGzipFile, lzma.LZMAError) as error:
+        raise ValueError(f"{path}: cannot be unpacked ({error}).") from error
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return raw.decode("utf-16")
+    if b"\0" in raw:
+        raise ValueError(f"{path}: not a table of text, but binary data.")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return raw.decode("cp1252", errors="replace")
+
+
+def _fields(text: str, separator: str, lines: int) -> list[list[str]]:
+    reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
+    rows: list[list[str]] = []
+    for row in reader:
+        if row:
+            rows.append(row)
+        if len(rows) == lines:
+            break
+    return rows
+
+
+def _separator(text: str) -> str:
+    """Return the separator that cuts the first lines into the most fields, equally many in nearly all of them."""
+
+    def fields(separator: str) -> int:
+        lengths = Counter(len(row) for row in _fields(text, separator, _SAMPLE_LINES))
+        length, times = lengths.most_common(1)[0]
+        return length if times >= 0.8 * lengths.total() else 1
+
+    return max(_SEPARATORS, key=fields)
+
+
+def _has_header(first: Sequence[str]) -> bool:
+    """Tell names from numbers. Columns that are numbered 0, 1, 2, ... have names all the same."""
+    numbers = [number for number in map(_number, first) if number is not None]
+    counted = all(number == place + numbers[0] for place, number in enumerate(numbers)) and len(numbers) > 1
+    return counted or 2 * len(numbers) <= len(first)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text.replace(",", "."))
+    except ValueError:
+        return None
+
+
+def _parsed(text: str, separator: str, header: bool, path: Path) -> pd.DataFrame:
+    names = None if header else [f"column{place + 1}" for place in range(len(_fields(text, separator, 1)[0]))]
+    try:
+        frame = pd.read_csv(
+            io.StringIO(text),
+            sep=separator,
+            header=0 if header else None,
+            names=names,
+            na_values=_MISSING,
+            skipinitialspace=True,
+            low_memory=False,
+        )
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise ValueError(f"{path}: not a table: {_reason(error)}.") from error
+    unnamed = {name: "" for name in frame.columns if re.fullmatch(r"Unnamed: \d+", str(name)) and frame[name].isna().all()}
+    return frame.drop(columns=list(unnamed))  # what a separator at the end of each line makes
+
+
+def _reason(error: Exception) -> str:
+    found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
+    return f"line {found[2]} has {found[3]} fields where {found[1]} were expected" if found else str(error).strip().splitlines()[-1]
