@@ -1,0 +1,71 @@
+"""What was run and how to run it again."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from lossmith.experiments.wording import counted
+from lossmith.report.elements import copyable
+from lossmith.report.section import Section
+from lossmith.report.subject import Subject
+from lossmith.report.svg import element
+
+_TITLES = {
+    "data": "Data",
+    "noise": "Label noise",
+    "losses": "Losses",
+    "seeds": "Seeds",
+    "recipe": "Training",
+    "search": "Search",
+    "versions": "Versions",
+    "created": "Run on",
+}
+
+
+def section(subject: Subject) -> Section:
+    """Return the command, the facts, and all settings as they are stored."""
+    settings = subject.study.settings
+    command = str(settings.get("command") or f"lossmith compare --study {subject.study.folder}")
+    facts = [(title, settings[key]) for key, title in _TITLES.items() if settings.get(key)]
+    listed = [part for title, value in facts for part in (element("dt", title), element("dd", _fact(value)))]
+    stored = element("pre", element("code", json.dumps(dict(settings), indent=2, default=str, ensure_ascii=False)), tabindex=0)
+    body = (
+        copyable(command)
+        + element("dl", *listed, class_="facts")
+        + element("details", element("summary", "All settings"), stored)
+        + _method(subject)
+    )
+    runs, searches = counted(len(subject.results), "training run"), counted(len(subject.study.searches), "run")
+    lead = f"This page rests on {runs}, and on {searches} to search for learning rates. The study was made by this command:"
+    return Section("rerun", "What was run, and how to run it again", lead, body)
+
+
+def _fact(value: Any) -> Markup | str:
+    """Return a setting for people: lists with commas, mappings as pairs."""
+    if isinstance(value, Mapping):
+        pairs = [(key, item) for key, item in value.items() if item not in (None, "", [], {})]
+        return Markup("; ").join(
+            element("span", f"{str(key).replace('_', ' ')} ", element("b", _fact(item))) for key, item in pairs
+        )
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) if len(value) <= 30 else f"{len(value)}: {', '.join(map(str, value[:12]))}, ..."
+    return str(value)
+
+
+def _method(subject: Subject) -> Markup:
+    rows = len(subject.study.test_labels)
+    accuracy = float(subject.results["accuracy"].max())
+    sampling = 100 * (accuracy * (1 - accuracy) / rows) ** 0.5
+    items = [
+        "Losses are compared in pairs: the same seed means the same split, starting weights, order of examples and wrong labels.",
+        f"The better one is sought against {subject.baseline}, with p-values corrected for the number of losses (Holm).",
+        "Noise levels are averaged within a seed before any test, since runs of one seed are not independent.",
+        "A run that diverged counts as wrong in every prediction, and its loss is not recommended.",
+        "Tests tell whether more seeds would agree, not whether another test split would: "
+         f"with {rows} rows an accuracy moves by about {sampling:.1f} points, in part for all losses alike.",
+    ]
+    return element(
+        "details", element("summary", "How the comparison is made"), element("ul", *(element("li", item) for item in items))
+    )
