@@ -51,9 +51,13 @@ def _duplicate_notes(inputs: Tensor, labels: Array, splits: Splits) -> list[str]
     if found.rows:
         notes.append(f"{found.rows} rows have the same inputs as an earlier row")
     if found.contradicting:
-        notes.append(f"{found.contradicting} rows have the same inputs as a row of another class, so some of these labels are wrong")
+        notes.append(
+            f"{found.contradicting} rows have the same inputs as a row of another class, so some of these labels are wrong"
+        )
     if found.leaking:
-        notes.append(f"{found.leaking} test rows have the same inputs as a training or validation row: the test is that much too easy")
+        notes.append(
+            f"{found.leaking} test rows have the same inputs as a training or validation row: the test is that much too easy"
+        )
     return notes
 
 

@@ -72,7 +72,11 @@ class _Search:
     def chosen(self, known: list[str]) -> str:
         """Return the part of the family that was asked for."""
         if self.part not in known:
-            asked = f"no {self.name}:{self.part}{nearest(self.part, known)}" if self.part else f"say which, as {self.name}:{known[0]}."
+            asked = (
+                f"no {self.name}:{self.part}{nearest(self.part, known)}"
+                if self.part
+                else f"say which, as {self.name}:{known[0]}."
+            )
             raise ValueError(f"load_data: {asked} There are {', '.join(known)}.")
         return self.part
 
@@ -184,7 +188,11 @@ def _keel(search: _Search) -> Examples:
 
 def _mlbench(search: _Search) -> Examples:
     folder = search.place("mlbench/data", beside=(Path("/usr/lib/R/site-library/mlbench/data"),))
-    files = {path.stem: path for path in sorted(folder.glob("*.rda")) if path.stem not in ("BostonHousing", "BostonHousing2", "Ozone", "Servo")}
+    files = {
+        path.stem: path
+        for path in sorted(folder.glob("*.rda"))
+        if path.stem not in ("BostonHousing", "BostonHousing2", "Ozone", "Servo")
+    }
     chosen = files[search.chosen(list(files))]
     if find_spec("pyreadr") is None:
         raise search.missing()
