@@ -18,6 +18,7 @@ __all__ = ["encode_table"]
 
 _ID_NAME = re.compile(r"(.*[\W_])?(id|ids|index|idx|uuid|guid|key|rowid|row|nr|no|number)|unnamed.*|", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([ T].*)?")
+_DIGITS = re.compile(r"\d{1,18}")
 _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+|[-+]?\d+")
 _MOST_LEVELS = 64
 _FEWEST_ROWS = 2  # of a level that has an input of its own
@@ -63,7 +64,7 @@ def _kind(column: pd.Series, rows: Array) -> str:
     known = column.iloc[rows].dropna()
     if known.nunique() <= 1 and not (0 < len(known) < len(rows)):
         return "constant"
-    if _numbers_the_rows(column, known):
+    if _numbers_the_rows(known):
         return "row numbers"
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column) or _written_numbers(known):
         return "number"
@@ -74,7 +75,7 @@ def _kind(column: pd.Series, rows: Array) -> str:
 
 def _kind_of_strings(known: pd.Series) -> str:
     words, distinct = word_count(known), known.nunique() / len(known)
-    if (words >= _TEXT_WORDS and distinct > 0.2) or (words >= 2 and distinct > 0.5):
+    if distinct > (0.2 if words >= _TEXT_WORDS else 0.5) and words >= 2:
         return "text"
     long = known.str.len().mean() >= 12 and known.str.contains(r"[^\x00-\x7f]").mean() > 0.5  # writing without spaces
     if long and distinct > 0.5:
@@ -82,12 +83,15 @@ def _kind_of_strings(known: pd.Series) -> str:
     return "row numbers" if distinct > 0.9 and len(known) >= 20 else "category"
 
 
-def _numbers_the_rows(column: pd.Series, known: pd.Series) -> bool:
-    """Return whether a column only tells which row it is: it is called so and never repeats, or counts the rows."""
-    if not pd.api.types.is_integer_dtype(column) or column.nunique() < len(column) or len(column) < 10:
+def _numbers_the_rows(known: pd.Series) -> bool:
+    """Return whether whole numbers only tell which row it is: they are called so and hardly repeat, or count the rows."""
+    whole = known.dtype.kind in "iu" or (known.dtype.kind not in "fbmM" and _matches(known, _DIGITS))
+    if not whole or len(known) < 10:
         return False
-    steps = np.diff(column.to_numpy(dtype=np.int64))
-    return bool(_ID_NAME.fullmatch(str(column.name)) or (steps == 1).all())
+    if _ID_NAME.fullmatch(str(known.name)):
+        return bool(known.nunique() > 0.9 * len(known))
+    steps = np.diff(known.astype(np.int64)) / np.maximum(np.diff(known.index), 1)
+    return bool((steps == 1).all())
 
 
 def _written_numbers(known: pd.Series) -> bool:

