@@ -49,7 +49,9 @@ def examples_of_arrays(parts: Mapping[Any, Any], name: str) -> Examples:
             found.setdefault(role[0], {})[role[1]] = array
     missing = [role for roles in found.values() for role in ("inputs", "labels") if role not in roles]
     if not found or missing or ("" in found and len(found) > 1) or ("" not in found and "train" not in found):
-        raise ValueError(f"{name}: needs X and y, or x_train, y_train and perhaps x_test, y_test, got {', '.join(map(str, parts))}.")
+        raise ValueError(
+            f"{name}: needs X and y, or x_train, y_train and perhaps x_test, y_test, got {', '.join(map(str, parts))}."
+        )
     return joined({split: _examples(name, **roles) for split, roles in found.items()})
 
 
@@ -90,7 +92,12 @@ def _label_array(given: Any, name: str) -> Array:
     labels = _array(given)
     if labels.ndim == 2 and labels.shape[1] == 1:
         return labels[:, 0]
-    if labels.ndim == 2 and labels.dtype.kind in "biuf" and np.array_equal(np.sort(labels, 1)[:, -1], labels.sum(1)) and (labels.max(1) == 1).all():
+    if (
+        labels.ndim == 2
+        and labels.dtype.kind in "biuf"
+        and np.array_equal(np.sort(labels, 1)[:, -1], labels.sum(1))
+        and (labels.max(1) == 1).all()
+    ):
         return np.asarray(labels.argmax(1))
     if labels.ndim != 1:
         raise ValueError(f"{name}: labels must be one for each example, got shape {labels.shape}.")

@@ -115,7 +115,9 @@ class MatrixNoise(LabelNoise):
     def __init__(self, *rows: list[float] | tuple[float, ...]) -> None:
         object.__setattr__(self, "rows", tuple(tuple(map(float, row)) for row in rows))
         if len(self.rows) < 2 or any(len(row) != len(self.rows) for row in self.rows):
-            raise ValueError(f"MatrixNoise: needs a square matrix of 2 classes at least, got rows of {[*map(len, rows)]} numbers.")
+            raise ValueError(
+                f"MatrixNoise: needs a square matrix of 2 classes at least, got rows of {[*map(len, rows)]} numbers."
+            )
         for number, row in enumerate(self.rows):
             if not (min(row) >= 0 and abs(sum(row) - 1) <= 1e-6):
                 raise ValueError(f"MatrixNoise: row {number} must be shares that add up to 1, got {list(row)}.")

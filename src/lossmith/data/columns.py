@@ -18,6 +18,7 @@ __all__ = ["encode_table"]
 
 _ID_NAME = re.compile(r"(.*[\W_])?(id|ids|index|idx|uuid|guid|key|rowid|row|nr|no|number)|unnamed.*|", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([ T].*)?")
+_DIGITS = re.compile(r"\d{1,18}")
 _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+|[-+]?\d+")
 _MOST_LEVELS = 64
 _FEWEST_ROWS = 2  # of a level that has an input of its own
@@ -63,7 +64,7 @@ def _kind(column: pd.Series, rows: Array) -> str:
     known = column.iloc[rows].dropna()
     if known.nunique() <= 1 and not (0 < len(known) < len(rows)):
         return "constant"
-    if _numbers_the_rows(column, known):
+    if _numbers_the_rows(known):
         return "row numbers"
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column) or _written_numbers(known):
         return "number"
@@ -74,7 +75,7 @@ def _kind(column: pd.Series, rows: Array) -> str:
 
 def _kind_of_strings(known: pd.Series) -> str:
     words, distinct = word_count(known), known.nunique() / len(known)
-    if words >= _TEXT_WORDS and distinct > 0.2 or words >= 2 and distinct > 0.5:
+    if distinct > (0.2 if words >= _TEXT_WORDS else 0.5) and words >= 2:
         return "text"
     long = known.str.len().mean() >= 12 and known.str.contains(r"[^\x00-\x7f]").mean() > 0.5  # writing without spaces
     if long and distinct > 0.5:
@@ -82,12 +83,15 @@ def _kind_of_strings(known: pd.Series) -> str:
     return "row numbers" if distinct > 0.9 and len(known) >= 20 else "category"
 
 
-def _numbers_the_rows(column: pd.Series, known: pd.Series) -> bool:
-    """Return whether a column only tells which row it is: it is called so and never repeats, or counts the rows."""
-    if not pd.api.types.is_integer_dtype(column) or column.nunique() < len(column) or len(column) < 10:
+def _numbers_the_rows(known: pd.Series) -> bool:
+    """Return whether whole numbers only tell which row it is: they are called so and hardly repeat, or count the rows."""
+    whole = known.dtype.kind in "iu" or (known.dtype.kind not in "fbmM" and _matches(known, _DIGITS))
+    if not whole or len(known) < 10:
         return False
-    steps = np.diff(column.to_numpy(dtype=np.int64))
-    return bool(_ID_NAME.fullmatch(str(column.name)) or (steps == 1).all())
+    if _ID_NAME.fullmatch(str(known.name)):
+        return bool(known.nunique() > 0.9 * len(known))
+    steps = np.diff(known.astype(np.int64)) / np.maximum(np.diff(known.index), 1)
+    return bool((steps == 1).all())
 
 
 def _written_numbers(known: pd.Series) -> bool:
@@ -127,7 +131,7 @@ def _encode_categories(column: pd.Series, rows: Array) -> _Block:
     """Give an input to each frequent level, one to all others together, and one to missing values, if there are any."""
     values = column.astype(object).where(column.notna(), None).map(lambda value: None if value is None else str(value).strip())
     counts = values.iloc[rows].value_counts()
-    frequent = counts.index[: _MOST_LEVELS][counts.iloc[:_MOST_LEVELS] >= _FEWEST_ROWS]
+    frequent = counts.index[:_MOST_LEVELS][counts.iloc[:_MOST_LEVELS] >= _FEWEST_ROWS]
     codes = pd.Index(frequent).get_indexer(values)
     missing = values.isna().to_numpy()
     codes[(codes < 0) & ~missing] = len(frequent)
@@ -148,7 +152,9 @@ def _encode_dates(column: pd.Series, rows: Array) -> _Block:
     days = ((dates - pd.Timestamp(2000, 1, 1)) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64, na_value=np.nan)
     turns = [dates.dt.dayofyear / 365.25, dates.dt.dayofweek / 7, (dates.dt.hour * 60 + dates.dt.minute) / 1440]
     angles = [2 * np.pi * turn.to_numpy(dtype=np.float64, na_value=np.nan) for turn in turns]
-    numbers = np.stack([_standardised(days, rows), *(wave(angle) for angle in angles for wave in (np.sin, np.cos)), missing], axis=1)
+    numbers = np.stack(
+        [_standardised(days, rows), *(wave(angle) for angle in angles for wave in (np.sin, np.cos)), missing], axis=1
+    )
     return _Block(np.nan_to_num(numbers))
 
 
@@ -182,13 +188,20 @@ def _reading_notes(frame: pd.DataFrame, kinds: dict[str, str]) -> tuple[str, ...
     by_kind = {kind: [column for column, found in kinds.items() if found == kind] for kind in _ENCODERS}
     names = {"number": "numbers", "category": "categories", "date": "dates", "text": "text"}
     notes = ["read as " + "; ".join(f"{names[kind]}: {_listed(found)}" for kind, found in by_kind.items() if found)]
-    for kind, what in (("constant", "constant in training rows"), ("row numbers", "different in each row, like a name or a number of it")):
+    for kind, what in (
+        ("constant", "constant in training rows"),
+        ("row numbers", "different in each row, like a name or a number of it"),
+    ):
         found = [column for column, given in kinds.items() if given == kind]
         if found:
             notes.append(f"{_listed(found)}: dropped, {what}")
     missing = frame.isna().mean()
     gaps = [f"{column!r} {share:.1%}" for column, share in missing.items() if share and kinds[column] != "constant"]
-    return (*notes, f"missing values: {', '.join(gaps[:10])}" + (f" and {len(gaps) - 10} more" if len(gaps) > 10 else "")) if gaps else tuple(notes)
+    return (
+        (*notes, f"missing values: {', '.join(gaps[:10])}" + (f" and {len(gaps) - 10} more" if len(gaps) > 10 else ""))
+        if gaps
+        else tuple(notes)
+    )
 
 
 def _listed(columns: list[str]) -> str:

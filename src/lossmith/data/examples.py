@@ -76,5 +76,7 @@ def _stacked(inputs: Sequence[pd.DataFrame | Array], name: str) -> pd.DataFrame 
     arrays = [part for part in inputs if not isinstance(part, pd.DataFrame)]
     shapes = {part.shape[1:] for part in arrays}
     if tables or len(shapes) > 1:
-        raise ValueError(f"{name}: the splits must have inputs of one shape, got {sorted(map(str, shapes)) or 'tables and arrays'}.")
+        raise ValueError(
+            f"{name}: the splits must have inputs of one shape, got {sorted(map(str, shapes)) or 'tables and arrays'}."
+        )
     return np.concatenate(arrays)

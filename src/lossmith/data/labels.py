@@ -1,8 +1,6 @@
 """Classes from labels of any type."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -27,11 +25,11 @@ def class_name(label: object) -> str | None:
     >>> class_name(3.0), class_name("3"), class_name(" cat "), class_name(True), class_name(float("nan"))
     ('3', '3', 'cat', 'True', None)
     """
-    if label is None or label is pd.NA or label is pd.NaT or (isinstance(label, Real) and math.isnan(label)):
+    if label is None or pd.isna(label):
         return None
     if isinstance(label, bytes):
-        label = label.decode(errors="replace")
-    if isinstance(label, Real) and not isinstance(label, bool | np.bool_) and float(label).is_integer():
+        return label.decode(errors="replace").strip() or None
+    if isinstance(label, float | np.floating) and float(label).is_integer():
         return str(int(label))
     return str(label).strip() or None
 

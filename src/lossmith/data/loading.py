@@ -156,7 +156,9 @@ def _together_tables(tables: Mapping[str, Table], roles: Roles, name: str) -> Ex
     if roles.split is not None:
         frame[roles.split] = frame[roles.split].astype(object).where(extra == "", extra)
     examples = examples_of_table(Table(frame, notes), roles, name)
-    _check_given_once({"": None if examples.split is None else examples.split[extra == ""], **dict.fromkeys(set(tables) - {""})}, name)
+    _check_given_once(
+        {"": None if examples.split is None else examples.split[extra == ""], **dict.fromkeys(set(tables) - {""})}, name
+    )
     return examples if examples.split is not None else replace(examples, split=extra)
 
 
@@ -193,7 +195,9 @@ def _opened_path(source: str | Path, resize: int | tuple[int, int] | None, folde
     if kind in TABLE_SUFFIXES:
         return read_table(path)
     readable = ", ".join((*TABLE_SUFFIXES, ".npz"))
-    raise ValueError(f"{path}: must be a folder of images or IDX files, or a file of type {readable}, got {path.suffix or 'no type'}.")
+    raise ValueError(
+        f"{path}: must be a folder of images or IDX files, or a file of type {readable}, got {path.suffix or 'no type'}."
+    )
 
 
 def _named(source: str | Path, path: Path, folder: str | Path | None) -> Examples:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from numbers import Real
 
 from lossmith.data.class_noise import (
     AsymmetricNoise,
@@ -14,6 +13,7 @@ from lossmith.data.class_noise import (
     UniformWithinGroupsNoise,
     WithinGroupsNoise,
 )
+from lossmith.data.feature_noise import InstanceNoise, LargeMarginNoise, SmallMarginNoise
 from lossmith.data.noise_contract import LabelNoise, RealisedNoise, realised
 from lossmith.losses.expression import ExpressionReader
 
@@ -30,6 +30,9 @@ NOISES: dict[str, Callable[..., LabelNoise]] = {
         MatrixNoise,
         WithinGroupsNoise,
         UniformWithinGroupsNoise,
+        SmallMarginNoise,
+        LargeMarginNoise,
+        InstanceNoise,
     )
 }
 """Every kind of label noise by name."""
@@ -47,7 +50,7 @@ def make_noise(noise: str | float | LabelNoise) -> LabelNoise:
     """
     if isinstance(noise, LabelNoise):
         return noise
-    if isinstance(noise, Real):
+    if isinstance(noise, int | float):
         return SymmetricNoise(float(noise)) if noise else NoNoise()
     if not isinstance(noise, str):
         raise TypeError(f"make_noise: noise must be text or a rate, got {type(noise).__name__}.")

@@ -1,6 +1,5 @@
 """Which rows serve for training, validation and test."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +45,11 @@ def make_splits(labels: IntArray, given: Array | None, shares: Shares, seed: int
     split = np.full(len(labels), "", dtype=object) if given is None else given.copy()
     split[split == "train"] = ""
     generator = np.random.default_rng(seed)
-    missing = {name: share for name, share in zip(("test", "validation"), (shares.test, shares.validation), strict=True) if not np.any(split == name)}
+    missing = {
+        name: share
+        for name, share in zip(("test", "validation"), (shares.test, shares.validation), strict=True)
+        if not np.any(split == name)
+    }
     for label in np.unique(labels):
         rows = generator.permutation(np.flatnonzero((labels == label) & (split == "")))
         start = 0
@@ -60,7 +63,11 @@ def make_splits(labels: IntArray, given: Array | None, shares: Shares, seed: int
 def _counts(rows: int, shares: dict[str, float]) -> dict[str, int]:
     """Return how many rows of a class go where: one at least into each split, and none where training would be left without.
 
-    >>> _counts(100, {"test": 0.2, "validation": 0.15}), _counts(3, {"test": 0.2, "validation": 0.15}), _counts(2, {"test": 0.2, "validation": 0.15})
+    >>> (
+    ...     _counts(100, {"test": 0.2, "validation": 0.15}),
+    ...     _counts(3, {"test": 0.2, "validation": 0.15}),
+    ...     _counts(2, {"test": 0.2, "validation": 0.15}),
+    ... )
     ({'test': 20, 'validation': 15}, {'test': 1, 'validation': 1}, {'test': 0, 'validation': 0})
     """
     if rows <= len(shares):

@@ -42,13 +42,19 @@ def read_table(path: Path) -> Table:
     header = _has_header(_fields(text, separator, 1)[0])
     frame = _parsed(text, separator, header, path)
     table = tidy_columns(frame, str(path))
-    return table if header else Table(table.frame, ("the file has no header: columns are called column1, column2, ...", *table.notes))
+    return (
+        table
+        if header
+        else Table(table.frame, ("the file has no header: columns are called column1, column2, ...", *table.notes))
+    )
 
 
 def tidy_columns(frame: pd.DataFrame, owner: str) -> Table:
     """Give every column one name, without spaces around it, and make sure that there are rows and columns."""
     if frame.shape[1] < 2:
-        raise ValueError(f"{owner}: not a table: needs a target and something to tell it from, got columns {list(frame.columns)}.")
+        raise ValueError(
+            f"{owner}: not a table: needs a target and something to tell it from, got columns {list(frame.columns)}."
+        )
     if not len(frame):
         raise ValueError(f"{owner}: the table has a header but no rows.")
     seen: Counter[str] = Counter()
@@ -144,4 +150,6 @@ def _parsed(text: str, separator: str, header: bool, path: Path) -> pd.DataFrame
 
 def _reason(error: Exception) -> str:
     found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
-    return f"line {found[2]} has {found[3]} fields where {found[1]} were expected" if found else str(error).strip().splitlines()[-1]
+    return (
+        f"line {found[2]} has {found[3]} fields where {found[1]} were expected" if found else str(error).strip().splitlines()[-1]
+    )

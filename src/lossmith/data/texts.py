@@ -33,7 +33,7 @@ def hashed_ngrams(texts: Sequence[str], train: Array) -> Array:
 
     words = word_count(texts[row] for row in train) >= 2
     analyzer, ngrams = ("word", (1, 2)) if words else ("char_wb", (2, 4))
-    counts = HashingVectorizer(n_features=_BUCKETS, analyzer=analyzer, ngram_range=ngrams, norm=None, token_pattern=r"\w+")
+    counts = HashingVectorizer(n_features=_BUCKETS, analyzer=analyzer, ngram_range=ngrams, norm=None)
     hashed = counts.transform(texts)
     weighted = TfidfTransformer(sublinear_tf=False).fit(abs(hashed[train])).transform(hashed)
     return np.asarray(weighted.toarray() * np.sqrt(_BUCKETS), dtype=np.float32)
