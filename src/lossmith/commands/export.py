@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the file and print its name."""
-    from lossmith.experiments.study import Study
+    from lossmith.experiments.study import open_study
     from lossmith.report.tables import export_results
 
-    print(export_results(Study(options.study), options.file, options.metric))
+    print(export_results(open_study(options.study), options.file, options.metric))

@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the page and print the name of its file."""
-    from lossmith.experiments.study import Study
+    from lossmith.experiments.study import open_study
     from lossmith.report.page import write_report
 
-    print(write_report(Study(options.study), options.output))
+    print(write_report(open_study(options.study), options.output))

@@ -56,11 +56,14 @@ def figure(body: Markup, caption: str, *, key: str, before: Markup | str = "") -
     return element("figure", before, body, element("figcaption", caption), id=f"figure-{key}")
 
 
-def cases(label: str, bodies: Mapping[str, Markup], key: str) -> Markup:
-    """Return several bodies of which the reader chooses one; without a script all are shown, each under its name."""
+def cases(label: str, bodies: Mapping[str, Markup], key: str, first: str | None = None) -> Markup:
+    """Return several bodies of which the reader chooses one, ``first`` at the beginning; without a script all are shown."""
     if len(bodies) == 1:
         return next(iter(bodies.values()))
-    options = [element("option", name, value=number) for number, name in enumerate(bodies)]
+    options = [
+        element("option", name, value=number, selected="selected" if name == first else None)
+        for number, name in enumerate(bodies)
+    ]
     choice = element("label", f"{label} ", element("select", *options, id=f"choice-{key}", autocomplete="off"), class_="choice")
     shown = [
         element("div", element("h4", name, class_="case-name"), body, class_="case", data_case=number)

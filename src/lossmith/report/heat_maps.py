@@ -21,6 +21,7 @@ MOST_NUMBERS = 12
 
 _SIZE = 300
 _MARGIN = 60
+_BELOW = 76
 _COLOUR = (28, 110, 164)
 
 
@@ -34,8 +35,8 @@ def heat_map(title: str, matrix: np.ndarray, names: Sequence[str], row_title: st
         _names(names) if small else "",
         element("rect", class_="frame", x=_MARGIN, y=0, width=_SIZE, height=_SIZE),
         element("text", row_title, class_="name", transform=f"translate(9 {_SIZE / 2}) rotate(-90)", text_anchor="middle"),
-        element("text", column_title, class_="name", x=_MARGIN + _SIZE / 2, y=_SIZE + _MARGIN - 6, text_anchor="middle"),
-        viewBox=f"0 -2 {_MARGIN + _SIZE + 2} {_SIZE + _MARGIN + 2}",
+        element("text", column_title, class_="name", x=_MARGIN + _SIZE / 2, y=_SIZE + _BELOW - 6, text_anchor="middle"),
+        viewBox=f"0 -2 {_MARGIN + _SIZE + 2} {_SIZE + _BELOW + 2}",
         role="img",
         aria_label=f"{title}. Rows: {row_title}; columns: {column_title}. Mean diagonal: {np.trace(matrix) / len(matrix):.1%}.",
         class_="heat",

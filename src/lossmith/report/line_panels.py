@@ -11,10 +11,10 @@ from lossmith.report.elements import values_table
 from lossmith.report.subject import Series
 from lossmith.report.svg import element, path, position, ticks
 
-__all__ = ["Axis", "Curve", "Panel", "line_panels"]
+__all__ = ["Axis", "Curve", "Panel", "fitting_range", "in_reach", "line_panels", "plot_clip"]
 
 WIDTH, HEIGHT = 360, 236
-LEFT, RIGHT, TOP, BOTTOM = 42, 350, 10, 198
+LEFT, RIGHT, TOP, BOTTOM = 46, 350, 10, 198
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +34,8 @@ class Panel:
     title: str
     x: np.ndarray
     curves: Sequence[Curve]
+    y: "Axis | None" = None
+    """Its own vertical axis, where panels side by side show different things."""
 
 
 def _percent(value: float) -> str:
@@ -74,11 +76,16 @@ def line_panels(panels: Sequence[Panel], x: Axis, y: Axis, *, diagonal: bool = F
     )
 
 
+def plot_clip() -> Markup:
+    """Return the part of the plane that curves may use, which a page with panels needs once."""
+    area = element("rect", x=LEFT - 5, y=TOP - 5, width=RIGHT - LEFT + 10, height=BOTTOM - TOP + 10)
+    return element("svg", element("clipPath", area, id="plot"), width=0, height=0, class_="hidden", aria_hidden="true")
+
+
 def _panel(panel: Panel, x: Axis, y: Axis, diagonal: bool, dots: bool) -> Markup:
-    across = x.domain or _domain([panel.x], 0.0)
-    up = y.domain or _domain(
-        [part for curve in panel.curves for part in (curve.y, curve.low, curve.high) if part is not None], 0.05
-    )
+    y = panel.y or y
+    across = x.domain or _range([panel.x], 0.0)
+    up = y.domain or fitting_range(in_reach(panel.curves), margin=0.05)
     places = [position(float(value), across, (LEFT, RIGHT)) for value in panel.x]
     marks = [_curve(curve, places, up, y, dots) for curve in panel.curves]
     line = element("path", class_="diagonal", d=path(_diagonal(across, up))) if diagonal else Markup()
@@ -87,6 +94,7 @@ def _panel(panel: Panel, x: Axis, y: Axis, diagonal: bool, dots: bool) -> Markup
         _grid(x, across, y, up),
         line,
         *marks,
+        *_outside(panel.curves, up),
         element("line", class_="cursor", y1=TOP, y2=BOTTOM),
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         role="img",
@@ -114,6 +122,7 @@ def _curve(curve: Curve, places: Sequence[float], up: tuple[float, float], y: Ax
         element("path", class_="line", d=path(zip(places, heights, strict=True))),
         *marks,
         class_=f"series {curve.series.style}",
+        clip_path="url(#plot)",
         data_series=curve.series.number,
         data_name=curve.series.name,
         data_heights=" ".join(f"{height:.1f}" for height in heights),
@@ -145,14 +154,13 @@ def _grid(x: Axis, across: tuple[float, float], y: Axis, up: tuple[float, float]
         marks.append(element("text", x.tick_text(value), x=place, y=BOTTOM + 15, text_anchor="middle"))
     names = [
         element("text", x.label, x=(LEFT + RIGHT) / 2, y=HEIGHT - 6, text_anchor="middle", class_="name"),
-        element(
-            "text", y.label, transform=f"translate(10 {(TOP + BOTTOM) / 2}) rotate(-90)", text_anchor="middle", class_="name"
-        ),
+        element("text", y.label, transform=f"translate(9 {(TOP + BOTTOM) / 2}) rotate(-90)", text_anchor="middle", class_="name"),
     ]
     return element("g", *marks, *names, class_="grid", aria_hidden="true")
 
 
 def _table(panel: Panel, x: Axis, y: Axis) -> Markup:
+    y = panel.y or y
     texts = [_texts(curve, y) for curve in panel.curves]
     rows = [[x.value_text(float(value)), *(column[row] for column in texts)] for row, value in enumerate(panel.x)]
     return values_table(panel.title, [x.label, *(curve.series.name for curve in panel.curves)], rows)
@@ -176,7 +184,41 @@ def _diagonal(across: tuple[float, float], up: tuple[float, float]) -> Sequence[
     return [(position(end, across, (LEFT, RIGHT)), _height(end, up)) for end in ends]
 
 
-def _domain(parts: Sequence[np.ndarray], margin: float) -> tuple[float, float]:
+def in_reach(curves: Sequence[Curve]) -> Sequence[Curve]:
+    """Return the curves without the few whose distance would press all others into a sixth of the height."""
+    kept = sorted((curve for curve in curves if np.isfinite(curve.y).any()), key=_level)
+    for _ in range(len(kept) // 3):
+        span = _level(kept[-1]) - _level(kept[0])
+        if _level(kept[-1]) - _level(kept[1]) < span / 6:
+            kept = kept[1:]
+        elif _level(kept[-2]) - _level(kept[0]) < span / 6:
+            kept = kept[:-1]
+    return kept
+
+
+def fitting_range(curves: Sequence[Curve], *, skip: float = 0.0, margin: float = 0.0) -> tuple[float, float]:
+    """Return the range of curves and their bands with a margin; a share of each curve's beginning may be left out of it."""
+    parts = [part for curve in curves for part in (curve.y, curve.low, curve.high) if part is not None]
+    return _range([part[int(skip * len(part)) :] for part in parts], margin)
+
+
+def _level(curve: Curve) -> float:
+    return float(np.nanmedian(curve.y))
+
+
+def _outside(curves: Sequence[Curve], up: tuple[float, float]) -> Sequence[Markup]:
+    """Return notes that name the curves which lie outside of the panel."""
+    known = [curve for curve in curves if np.isfinite(curve.y).any()]
+    below = [curve.series.name for curve in known if np.nanmax(curve.y) < up[0]]
+    above = [curve.series.name for curve in known if np.nanmin(curve.y) > up[1]]
+    notes = [
+        (f"below: {', '.join(below)}", BOTTOM - 5) if below else None,
+        (f"above: {', '.join(above)}", TOP + 9) if above else None,
+    ]
+    return [element("text", words, x=RIGHT, y=at, text_anchor="end", class_="outside") for words, at in filter(None, notes)]
+
+
+def _range(parts: Sequence[np.ndarray], margin: float) -> tuple[float, float]:
     """Return the range of all finite values and a margin, never empty."""
     values = np.concatenate([np.asarray(part, float) for part in parts]) if parts else np.empty(0)
     values = values[np.isfinite(values)]

@@ -1,16 +1,18 @@
 """The report: one self-contained page."""
 
+import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from lossmith import __version__
 from lossmith.losses import make_loss
 from lossmith.report.elements import copyable
+from lossmith.report.line_panels import plot_clip
 from lossmith.report.section import Section
 from lossmith.report.sections import PROVENANCE, SECTIONS
 from lossmith.report.subject import ReportedStudy, Subject
@@ -38,7 +40,7 @@ def render_report(study: ReportedStudy, more: Sequence[Section] = ()) -> str:
     subject = Subject(study)
     made = [make(subject) for make in SECTIONS]
     sections = [section for section in (*made, *more, PROVENANCE(subject)) if section is not None]
-    template = _environment().get_template("page.html")
+    template = _environment(subject).get_template("page.html")
     return template.render(
         subject=subject,
         advice=subject.advice,
@@ -47,6 +49,7 @@ def render_report(study: ReportedStudy, more: Sequence[Section] = ()) -> str:
         snippet=_snippet(subject),
         sections=sections,
         version=study.settings.get("versions", {}).get("lossmith", __version__),
+        clip=plot_clip(),
         style=_resource("style.css"),
         script=_resource("script.js"),
     )
@@ -61,9 +64,19 @@ def _snippet(subject: Subject) -> Markup:
     return copyable(f'loss = lossmith.make_loss("{subject.advice.loss}")')
 
 
-def _environment() -> Environment:
+def _environment(subject: Subject) -> Environment:
     loader = PackageLoader("lossmith.report")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["code"] = lambda text: _with_code(text, [series.name for series in subject.series])
+    return environment
+
+
+def _with_code(text: str, names: Sequence[str]) -> Markup:
+    """Return a sentence with the names of losses set as code; the longest first, since names contain one another."""
+    longest_first = sorted(map(str, map(escape, names)), key=len, reverse=True)
+    name = "|".join(map(re.escape, longest_first))
+    marked = re.sub(rf"(?<![\w(*-])(?:{name})(?![\w(*-])", r"<code>\g<0></code>", str(escape(text)))
+    return Markup(re.sub(r"(?<= )-(?=\d)", "\N{MINUS SIGN}", marked))  # noqa: S704  the text was escaped
 
 
 def _resource(name: str) -> Any:

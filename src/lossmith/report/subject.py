@@ -123,15 +123,25 @@ class Subject:
         return int(self.results["seed"].nunique())
 
     @cached_property
+    def searches_only(self) -> pd.DataFrame:
+        """The runs of the search for learning rates that are not among the results, too."""
+        searches = self.study.searches
+        return searches[
+            ~searches["run"].isin(self.results["run"]) | ~searches["learning_rate"].isin(self.results["learning_rate"])
+        ]
+
+    @cached_property
     def data_name(self) -> str:
         """The name of the data."""
         return str(self.study.settings.get("data", {}).get("name", "this data"))
 
     def noise_title(self, noise: str) -> str:
         """Return a noise level as a heading: what was asked for and what came of it."""
-        if noise == "none" and not self.rates[noise] > 0:
-            return "no noise added"
-        return f"{noise}: {percent(self.rates[noise])} wrong labels"
+        return "no noise added" if noise == "none" and noise not in self.noisy else f"{noise}: {self.noise_words(noise)}"
+
+    def noise_words(self, noise: str) -> str:
+        """Return what came of a noise level."""
+        return f"{percent(self.rates[noise])} wrong labels" if noise in self.noisy else "labels as they are"
 
     def runs(self, loss: str, noise: str) -> pd.DataFrame:
         """Return the final runs of a loss at a noise level that did not diverge."""

@@ -15,7 +15,12 @@ def section(subject: Subject) -> Section:
     bodies = {subject.noise_title(noise): _maps(subject, noise) for noise in subject.noises}
     lead = "Labels as training saw them, beside predictions on the test split. Where noise is copied, both have the same pattern."
     caption = "Shares of each row in percent. The colour is the root of the share, so that rare mistakes show."
-    return Section("confusion", "Confusion and noise", lead, figure(cases("At", bodies, "confusion"), caption, key="confusion"))
+    return Section(
+        "confusion",
+        "Confusion and noise",
+        lead,
+        figure(cases("At", bodies, "confusion", first=list(bodies)[-1]), caption, key="confusion"),
+    )
 
 
 def _maps(subject: Subject, noise: str) -> Markup:

@@ -14,7 +14,7 @@ def section(subject: Subject) -> Section:
     """Return a table with bars."""
     seconds = subject.results.groupby("loss")["seconds"].agg(["mean", "sem"])
     spent = float(subject.results["seconds"].sum())
-    searched = float(subject.study.searches["seconds"].sum()) if len(subject.study.searches) else 0.0
+    searched = float(subject.searches_only["seconds"].sum())
     rows = [_row(subject, series, seconds) for series in subject.series]
     heads = ["Loss", "Seconds a run", f"Against {subject.baseline}", "Learning rate", "Diverged"]
     head = element("thead", element("tr", *(element("th", text, scope="col") for text in heads)))
@@ -35,7 +35,7 @@ def _row(subject: Subject, series: Series, seconds: pd.DataFrame) -> Markup:
     mine = subject.results[subject.results["loss"] == series.name]
     failed = int(did_diverge(mine).sum())
     cells = [
-        element("td", element("span", bar, class_="track"), f" {mean:.3g}"),
+        element("td", element("span", bar, class_="track"), element("span", f"{mean:.3g}", class_="number")),
         element("td", f"{mean / base:.2f} times" if base > 0 else MISSING),
         element("td", ", ".join(f"{rate:g}" for rate in sorted(mine["learning_rate"].unique()))),
         element("td", f"{failed} of {len(mine)}" if failed else "none"),

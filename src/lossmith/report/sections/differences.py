@@ -28,8 +28,7 @@ def section(subject: Subject) -> Section | None:
         if len(pooled):
             tables["all noise levels together"] = pooled.assign(noise=ALL_NOISE)
     tables |= {subject.noise_title(noise): compared[compared["noise"] == noise] for noise in subject.noises}
-    domain = _domain(list(tables.values()))
-    bodies = {title: _table(subject, rows, domain, title) for title, rows in tables.items()}
+    bodies = {title: _table(subject, rows, _domain(rows), title) for title, rows in tables.items()}
     lead = (
         f"How far each loss is from {baseline} with the same seeds. An interval that leaves out zero is a difference beyond "
         "chance, if it were the only one looked at; p is corrected for looking at all of them (Holm)."
@@ -38,15 +37,24 @@ def section(subject: Subject) -> Section | None:
     return Section("differences", "How sure", lead, figure(cases("At", bodies, "difference"), caption, key="differences"))
 
 
-def _domain(tables: list[pd.DataFrame]) -> tuple[float, float]:
-    """Return a range with all means, and with intervals as far as three times the range of the means."""
-    rows = pd.concat(tables)
-    means = [0.0, *rows["difference"].dropna()]
+def _domain(rows: pd.DataFrame) -> tuple[float, float]:
+    """Return a range with zero and all means but the few that are far off, and intervals as far as three times as wide."""
+    means = _close([0.0, *rows["difference"].dropna()])
     reach = 3 * (max(means) - min(means)) or 0.01
     low = max(min([*means, *rows["low"].dropna()]), min(means) - reach)
     high = min(max([*means, *rows["high"].dropna()]), max(means) + reach)
     margin = 0.06 * (high - low) or 0.01
     return low - margin, high + margin
+
+
+def _close(means: list[float]) -> list[float]:
+    """Return the differences without a quarter at most, those from which all others would look like none."""
+    kept = sorted(means, key=abs)
+    most_left_out = len(kept) // 4
+    for _ in range(most_left_out):
+        if abs(kept[-1]) > 6 * abs(kept[-2]) > 0:
+            kept.pop()
+    return kept
 
 
 def _table(subject: Subject, rows: pd.DataFrame, domain: tuple[float, float], title: str) -> Markup:
@@ -88,8 +96,11 @@ def _drawing(series: Series, row: pd.Series, domain: tuple[float, float]) -> Mar
     marks = [element("line", x1=zero, x2=zero, y1=0, y2=22, class_="zero")]
     if not isnan(row["low"]):
         marks.append(element("line", x1=_place(row["low"], domain), x2=_place(row["high"], domain), y1=11, y2=11, class_="reach"))
-    if row["pairs"]:
-        marks.append(element("circle", cx=_place(row["difference"], domain), cy=11, r=4.5))
+    if row["pairs"] and domain[0] <= row["difference"] <= domain[1]:
+        marks.append(element("circle", cx=_place(row["difference"], domain), cy=11, r=3.6))
+    elif row["pairs"]:
+        low = row["difference"] < domain[0]
+        marks.append(element("path", d="M8 5L1 11L8 17" if low else "M292 5L299 11L292 17", class_="beyond"))
     return element("svg", *marks, viewBox=f"0 0 {_WIDTH} 22", class_=f"interval {series.style}", aria_hidden="true")
 
 

@@ -1,12 +1,13 @@
 """Test accuracy during training."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from lossmith.report.elements import figure, legend
-from lossmith.report.line_panels import Axis, Curve, Panel, line_panels
+from lossmith.report.line_panels import Axis, Curve, Panel, fitting_range, in_reach, line_panels
 from lossmith.report.section import Section
 from lossmith.report.subject import Subject
 
@@ -19,9 +20,15 @@ def section(subject: Subject) -> Section | None:
     if not panels:
         return None
     lead = "A curve that rises and then falls has begun to fit wrong labels. One that stays low has not begun to learn."
-    body = line_panels(panels, Axis("epoch"), Axis.share("test accuracy"))
+    focused = [replace(panel, y=Axis.share("test accuracy", _focus(panel))) for panel in panels]
+    body = line_panels(focused, Axis("epoch"), Axis.share("test accuracy"))
     caption = "Accuracy on the test split after each epoch, mean over seeds; bands are ± one standard error."
     return Section("curves", "Learning curves", lead, figure(body, caption, key="curves", before=legend(subject.series)))
+
+
+def _focus(panel: Panel) -> tuple[float, float]:
+    """Return the range of all but the first quarter of the epochs, in which every loss climbs and none can be told apart."""
+    return fitting_range(in_reach(panel.curves), skip=0.25, margin=0.08)
 
 
 def curve_panels(subject: Subject, column: str, noises: Sequence[str]) -> list[Panel]:

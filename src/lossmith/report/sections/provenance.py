@@ -20,26 +20,34 @@ _TITLES = {
     "recipe": "Training",
     "search": "Search",
     "versions": "Versions",
-    "created": "Run on",
+    "created": "Begun",
 }
 
 
 def section(subject: Subject) -> Section:
     """Return the command, the facts, and all settings as they are stored."""
     settings = subject.study.settings
-    command = str(settings.get("command") or f"lossmith compare --study {subject.study.folder}")
     facts = [(title, settings[key]) for key, title in _TITLES.items() if settings.get(key)]
     listed = [part for title, value in facts for part in (element("dt", title), element("dd", _fact(value)))]
     stored = element("pre", element("code", json.dumps(dict(settings), indent=2, default=str, ensure_ascii=False)), tabindex=0)
     body = (
-        copyable(command)
+        _again(settings)
         + element("dl", *listed, class_="facts")
         + element("details", element("summary", "All settings"), stored)
         + _method(subject)
     )
-    runs, searches = counted(len(subject.results), "training run"), counted(len(subject.study.searches), "run")
-    lead = f"This page rests on {runs}, and on {searches} to search for learning rates. The study was made by this command:"
-    return Section("rerun", "What was run, and how to run it again", lead, body)
+    runs, searches = counted(len(subject.results), "training run"), len(subject.searches_only)
+    search = f", and on {counted(searches, 'more run')} to find learning rates" if searches else ""
+    return Section("rerun", "What was run", f"This page rests on {runs}{search}.", body)
+
+
+def _again(settings: Mapping[str, Any]) -> Markup:
+    """Return the command that does it again; a study with parts that were made in Python has none."""
+    if settings.get("from_python"):
+        return element(
+            "p", f"The study was run in Python with {settings['from_python']}; the same call of compare runs it again."
+        )
+    return element("p", "To run it again:") + copyable(str(settings.get("command", "")))
 
 
 def _fact(value: Any) -> Markup | str:
@@ -63,8 +71,7 @@ def _method(subject: Subject) -> Markup:
         f"The better one is sought against {subject.baseline}, with p-values corrected for the number of losses (Holm).",
         "Noise levels are averaged within a seed before any test, since runs of one seed are not independent.",
         "A run that diverged counts as wrong in every prediction, and its loss is not recommended.",
-        "Tests tell whether more seeds would agree, not whether another test split would: "
-         f"with {rows} rows an accuracy moves by about {sampling:.1f} points, in part for all losses alike.",
+        f"Tests speak of other seeds, not of other test rows: {rows} leave an accuracy uncertain by {sampling:.1f} points.",
     ]
     return element(
         "details", element("summary", "How the comparison is made"), element("ul", *(element("li", item) for item in items))

@@ -37,17 +37,19 @@ def _title(metric: str) -> str:
 def _table(subject: Subject, metric: str) -> Markup:
     cells = table_cells(subject.results, metric)
     noises = [noise for noise in subject.noises if any(noise in row for row in cells.values())]
-    heads = [_head("Loss", "loss"), *(_head(subject.noise_title(noise), noise) for noise in noises)]
+    heads = [_head("Loss", "", "loss"), *(_head(noise, subject.noise_words(noise), noise) for noise in noises)]
     rows = [_row(series, cells[series.name], noises, metric) for series in subject.series]
     if len(noises) > 1:
-        heads.append(_head("mean of all", "all"))
+        heads.append(_head("mean", "of all levels", "all"))
     table = element("table", element("caption", _title(metric)), element("thead", element("tr", *heads)), element("tbody", *rows))
     return element("div", table, class_="scroll sortable")
 
 
-def _head(title: str, key: str) -> Markup:
+def _head(title: str, words: str, key: str) -> Markup:
     arrow = element("span", class_="arrow", aria_hidden="true")
-    return element("th", element("button", title, arrow, type="button"), scope="col", data_key=key, aria_sort="none")
+    return element(
+        "th", element("button", title, arrow, element("small", words), type="button"), scope="col", data_key=key, aria_sort="none"
+    )
 
 
 def _row(series: Series, cells: dict[str, Cell], noises: list[str], metric: str) -> Markup:
