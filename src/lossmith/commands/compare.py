@@ -45,6 +45,7 @@ def _add_study(group: Any) -> None:
         "--rates", type=listed(float), metavar="LIST", help="learning rates to choose from on the validation split"
     )
     group.add_argument("--search-seeds", type=int, metavar="N", help="runs of each learning rate that the choice is made by")
+    group.add_argument("--search-noise", metavar="WHERE", help="choose learning rates on the first noise, for all, or on each")
     group.add_argument("--clean-validation", action="store_true", help="leave the labels of the validation split as they are")
 
 

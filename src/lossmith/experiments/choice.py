@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from itertools import product
 from statistics import fmean
 from typing import Any
 
@@ -12,12 +13,12 @@ __all__ = ["chosen_rates", "final_runs", "search_runs"]
 
 
 def search_runs(settings: Settings) -> list[Run]:
-    """Return the runs that learning rates are chosen by: the same number for every loss and noise."""
+    """Return the runs that learning rates are chosen by: the same number for every loss."""
     return [
         Run(loss, noise, seed, rate)
         for seed in range(settings.search_seeds)
         for rate in settings.rates
-        for noise in settings.noise
+        for noise in settings.searched_noise
         for loss in settings.losses
     ]
 
@@ -42,8 +43,9 @@ def chosen_rates(settings: Settings, runs: Iterable[Mapping[str, Any]]) -> dict[
         if run["seed"] < settings.search_seeds:
             accuracy = 0.0 if run["diverged"] else run["validation_accuracy"]
             found[run["loss"], run["noise"]][run["learning_rate"]].append(accuracy)
-    return {
-        key: max(sorted(by_rate), key=lambda rate: fmean(by_rate[rate]))
-        for key, by_rate in found.items()
-        if all(len(by_rate[rate]) == settings.search_seeds for rate in settings.rates)
-    }
+    best = {}
+    for loss, noise in product(settings.losses, settings.noise):
+        by_rate = found[loss, noise if noise in settings.searched_noise else settings.noise[0]]
+        if all(len(by_rate[rate]) == settings.search_seeds for rate in settings.rates):
+            best[loss, noise] = max(settings.rates, key=lambda rate: (fmean(by_rate[rate]), -rate))  # noqa: B023 - called at once
+    return best

@@ -67,7 +67,7 @@ class Comparison:
             return
         display.start(what, len(missing))
         truth = self._truth()[self.data.test].numpy()
-        jobs = self._jobs(missing, store)
+        jobs = self._jobs(runs, store)
         for trained in train_all(
             jobs, self.data, self.settings.recipe, build=self.build, workers=self.workers, on_progress=display.advance
         ):
@@ -135,6 +135,7 @@ class Comparison:
         settings, data, recipe = self.settings, self.data, self.settings.recipe
         parts = ", ".join(f"{len(getattr(data, part))} {part}" for part in ("train", "validation", "test"))
         rates = ", ".join(f"{rate:g}" for rate in settings.rates)
+        where = ", on each noise" if settings.search_noise == "each" else f", with noise {settings.noise[0]}"
         counting = len(settings.losses) * len(settings.noise) * settings.seeds
         lines = {
             "data": f"{data.name}: {parts} rows of shape {data.input_shape}, {data.num_classes} classes",
@@ -142,7 +143,7 @@ class Comparison:
             "losses": ", ".join(settings.losses),
             "noise": ", ".join(settings.noise),
             "training": f"{recipe.model}, {recipe.epochs} epochs of batches of {recipe.batch_size}, {recipe.optimizer}",
-            "rates": f"{rates}: the best on the validation split for each loss and noise, by {settings.search_seeds} seed(s)",
+            "rates": f"{rates}: for each loss the best on the validation split, by {settings.search_seeds} seeds{where}",
             "runs": f"{settings.planned()}, of which {counting} count: {settings.seeds} seeds of each loss and noise",
             "time": f"about {duration(self._estimated_seconds())}",
             "writes": f"{self.folder / FILE}, {self.folder / REPORT}",

@@ -18,7 +18,7 @@ from lossmith.objectives import make_objective
 __all__ = ["Settings", "read_settings", "settings_from"]
 
 DEFAULT_LOSSES = ("ce", "focal", "label-smoothing", "ce-el", "sce", "gce", "bi-tempered", "nce-mae", "mae", "logit-bias(mae)")
-RATES = {"sgd": (0.003, 0.01, 0.03, 0.1, 0.3, 1.0), "adadelta": (0.1, 0.3, 1.0, 3.0)}
+RATES = {"sgd": (0.003, 0.01, 0.03, 0.1, 0.3), "adadelta": (0.1, 0.3, 1.0, 3.0)}
 ADAPTIVE_RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
 LOADING = tuple(name for name in inspect.signature(load_data).parameters if name not in ("source", "name"))
 """The settings that say how the data is read: what the function that reads it takes."""
@@ -33,9 +33,12 @@ class Settings:
     noise: tuple[str, ...] = ("0", "0.2", "0.4")
     seeds: int = 5
     rates: tuple[float, ...] = ()
-    """The learning rates that are tried for each loss and noise; one is taken as it is. By default a grid for the optimizer."""
-    search_seeds: int = 1
+    """The learning rates that are tried for each loss; one is taken as it is. By default a grid for the optimizer."""
+    search_seeds: int = 2
     """Runs of each learning rate that the choice is made by."""
+    search_noise: str = "first"
+    """Where learning rates are chosen: on the ``first`` noise, for all, as Staats, Thamm and Rosenow do on clean labels; or on
+    ``each`` for itself."""
     clean_validation: bool = False
     """Whether the validation split keeps its labels where the training split's are corrupted."""
     loading: Mapping[str, Any] = field(default_factory=dict)
@@ -58,6 +61,8 @@ class Settings:
         for name in ("seeds", "search_seeds"):
             if not is_whole(getattr(self, name)) or getattr(self, name) < 1:
                 raise ValueError(f"compare: {name} must be a whole number >= 1, got {getattr(self, name)!r}.")
+        if self.search_noise not in ("first", "each"):
+            raise ValueError(f"compare: search_noise must be 'first' or 'each', got {self.search_noise!r}.")
         if not all(rate > 0 for rate in self.rates):
             raise ValueError(f"compare: rates must be > 0, got {min(self.rates)!r}.")
 
@@ -66,10 +71,16 @@ class Settings:
         """Return whether there is a learning rate to choose."""
         return len(self.rates) > 1
 
+    @property
+    def searched_noise(self) -> tuple[str, ...]:
+        """The noises on which learning rates are chosen."""
+        return self.noise if self.search_noise == "each" else self.noise[:1]
+
     def planned(self) -> int:
         """Return the number of runs: those of the search, and those that count and were not among them."""
-        more_seeds = max(self.seeds - self.search_seeds, 0)
-        return len(self.losses) * len(self.noise) * (len(self.rates) * self.search_seeds + more_seeds)
+        search = len(self.searched_noise) * len(self.rates) * self.search_seeds
+        both = len(self.searched_noise) * min(self.seeds, self.search_seeds)
+        return len(self.losses) * (search + len(self.noise) * self.seeds - both)
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings in plain numbers, text, lists and dictionaries."""

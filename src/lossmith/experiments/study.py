@@ -51,7 +51,7 @@ class Study:
         """Everything that the results depend on, in plain numbers and text."""
         plan = self.plan.as_json()
         about = {name: self.store.meta(name) for name in ("command", "versions", "created", "from_python")}
-        search = {"rates": plan["rates"], "seeds": plan["search_seeds"]}
+        search = {"rates": plan["rates"], "seeds": plan["search_seeds"], "noise": self.plan.searched_noise}
         return {**plan, "data": self.store.meta("data"), "search": search, **about}
 
     @property
@@ -74,7 +74,8 @@ class Study:
     def searches(self) -> pd.DataFrame:
         """One row for each run by which learning rates were chosen."""
         everything = self._runs()
-        return everything[everything.seed < self.plan.search_seeds].reset_index(drop=True)
+        searched = (everything.seed < self.plan.search_seeds) & everything.noise.isin(self.plan.searched_noise)
+        return everything[searched].reset_index(drop=True)
 
     def rates(self) -> dict[tuple[str, str], float]:
         """Return the learning rate that was chosen for each loss and noise, as far as the search has come."""
@@ -151,9 +152,8 @@ class Study:
         done, planned = self.progress()
         finished = pd.DataFrame(self.store.finished(), columns=WHICH)
         counts = pd.crosstab(finished.loss, finished.noise).reindex(index=self.plan.losses, columns=self.plan.noise, fill_value=0)
-        each = planned // (len(self.plan.losses) * len(self.plan.noise))
         rest = "" if done == planned else f" Go on with: lossmith resume {self.folder}"
-        heading = f"{self.folder}: {done} of {planned} runs are finished, {each} of each loss and noise when complete.{rest}"
+        heading = f"{self.folder}: {done} of {planned} runs are finished.{rest}"
         diverged = sum(run["diverged"] for run in self.store.runs())
         notes = [f"{diverged} runs diverged, at learning rates too large for their loss."] if diverged else []
         return "\n".join([heading, counts.rename_axis(index=None, columns=None).to_string(), *notes])

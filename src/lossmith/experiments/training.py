@@ -8,6 +8,7 @@ from torch import Tensor
 
 from lossmith.data.prepared import PreparedData
 from lossmith.experiments.batches import Batch, Batches, Mixup
+from lossmith.experiments.checks import check_stack
 from lossmith.experiments.job import Build, Job
 from lossmith.experiments.learning_rates import LEARNING_RATE_SCHEDULES, Moment
 from lossmith.experiments.optimizers import OPTIMIZERS
@@ -15,7 +16,7 @@ from lossmith.experiments.plan import Recipe, Trained
 from lossmith.experiments.records import Answers, Record, measure
 from lossmith.experiments.seeds import seeded
 from lossmith.experiments.stacked_losses import StackedLosses, loss_key, predict_proba
-from lossmith.experiments.stacked_model import StackedModel, build_model
+from lossmith.experiments.stacked_model import StackedModel, build_model, can_be_stacked
 
 __all__ = ["train_stack"]
 
@@ -35,6 +36,9 @@ def train_stack(
 
     Each gives the numbers that it would give alone, to rounding. ``build`` makes a user's own model in place of the recipe's.
     """
+    check_stack(jobs)
+    if len(jobs) > 1 and not can_be_stacked(build_model(jobs[0], data, recipe, build), data):
+        return [result for job in jobs for result in train_stack([job], data, recipe, build=build, on_epoch=on_epoch)]
     order = sorted(range(len(jobs)), key=lambda number: loss_key(jobs[number]))
     training = _Training([jobs[number] for number in order], data, recipe, build)
     for epoch in range(1, recipe.epochs + 1):
@@ -92,12 +96,20 @@ class _Training:
         """Return the losses of one batch, after learning from it."""
         total = torch.zeros(len(self.active))
         for turn in range(self.losses.passes()):
-            losses = self.losses(self.model.logits(batch.inputs), batch, turn)
+            losses = self._finite_losses(self.model.logits(batch.inputs), batch, turn)
             self.optimizer.step(self.model.gradient(losses.sum()), rates)
             total += losses.detach()
         if self.recipe.averaging:
             self._update_average()
         return total
+
+    def _finite_losses(self, logits: Tensor, batch: Batch, turn: int) -> Tensor:
+        """Keep logits that are not finite from losses that refuse them: what such a run loses is NaN."""
+        finite = logits.detach().isfinite().flatten(1).all(1)
+        if finite.all():
+            return self.losses(logits, batch, turn)
+        losses = self.losses(torch.where(finite.view(-1, 1, 1), logits, 0.0), batch, turn)
+        return torch.where(finite, losses, torch.nan)
 
     def _update_average(self) -> None:
         if self.average is None:

@@ -40,6 +40,7 @@ def section(subject: Subject) -> Section | None:
 def _domain(rows: pd.DataFrame) -> tuple[float, float]:
     """Return a range with zero and all means but the few that are far off, and intervals as far as three times as wide."""
     means = _close([0.0, *rows["difference"].dropna()])
+    rows = rows[rows["difference"].isin(means)]
     reach = 3 * (max(means) - min(means)) or 0.01
     low = max(min([*means, *rows["low"].dropna()]), min(means) - reach)
     high = min(max([*means, *rows["high"].dropna()]), max(means) + reach)
