@@ -162,7 +162,8 @@ def _compared(frame: pd.DataFrame, reference: str, confidence: float) -> pd.Data
     compared = pd.DataFrame(
         [(one.pairs, one.mean, one.low, one.high, one.spread, one.p) for one in differences],
         columns=["pairs", "difference", "low", "high", "spread", "p"],
-    )
+        dtype=float,
+    ).astype({"pairs": int})
     compared.insert(0, "loss", others)
     compared.insert(1, "noise", frame["noise"].iloc[0])
     return compared.assign(p_holm=holm(compared["p"].to_numpy(float)))
