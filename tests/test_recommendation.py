@@ -58,7 +58,7 @@ def test_losses_that_cannot_be_told_apart_are_named():
 def test_a_level_at_which_the_recommended_loss_is_worse_is_named():
     advice = recommend(results_frame({"ce": [0.90, 0.60], GCE: [0.85, 0.75]}))
     assert advice.loss == GCE
-    assert advice.evidence[1].startswith("With noise none it is worse than ce: -")
+    assert advice.evidence[1].startswith("Without noise it is worse than ce: -")
 
 
 def test_one_seed_says_nothing():

@@ -36,7 +36,9 @@ def exceptions(results: pd.DataFrame, loss: str, baseline: str, metric: str) -> 
         return []
     compared = compare_to(results[results["loss"].isin([loss, baseline])], baseline, metric)
     worse = compared[(compared["p"] < _LEVEL) & (gains(compared, metric) < 0)]
-    return [f"With noise {row['noise']} it is worse than {baseline}: {interval(row, metric)}." for _, row in worse.iterrows()]
+    where = ["Without noise" if noise == "none" else f"With noise {noise}" for noise in worse["noise"]]
+    rows = [row for _, row in worse.iterrows()]
+    return [f"{at} it is worse than {baseline}: {interval(row, metric)}." for at, row in zip(where, rows, strict=True)]
 
 
 def failures(results: pd.DataFrame) -> list[str]:

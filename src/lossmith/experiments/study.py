@@ -50,7 +50,7 @@ class Study:
     def settings(self) -> dict[str, Any]:
         """Everything that the results depend on, in plain numbers and text."""
         plan = self.plan.as_json()
-        about = {name: self.store.meta(name) for name in ("command", "versions", "created")}
+        about = {name: self.store.meta(name) for name in ("command", "versions", "created", "from_python")}
         search = {"rates": plan["rates"], "seeds": plan["search_seeds"], "noise": self.plan.searched_noise}
         return {**plan, "data": self.store.meta("data"), "search": search, **about}
 
@@ -141,7 +141,7 @@ class Study:
         """Return the answer: which loss, how sure, and on what evidence."""
         from lossmith.experiments.recommendation import recommend
 
-        return recommend(self.results, baseline=self.plan.losses[0])
+        return recommend(self.results, baseline=self.plan.losses[0], searches=self.searches if self.plan.searched else None)
 
     def progress(self) -> tuple[int, int]:
         """Return how many runs are finished, and how many are planned."""
