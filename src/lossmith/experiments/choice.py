@@ -47,5 +47,5 @@ def chosen_rates(settings: Settings, runs: Iterable[Mapping[str, Any]]) -> dict[
     for loss, noise in product(settings.losses, settings.noise):
         by_rate = found[loss, noise if noise in settings.searched_noise else settings.noise[0]]
         if all(len(by_rate[rate]) == settings.search_seeds for rate in settings.rates):
-            best[loss, noise] = max(settings.rates, key=lambda rate: (fmean(by_rate[rate]), -rate))  # noqa: B023 - called at once
+            best[loss, noise] = max(settings.rates, key=lambda rate: (fmean(by_rate[rate]), -rate))
     return best

@@ -13,6 +13,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from lossmith.data import PreparedData, load_data, make_noise, realised
+from lossmith.experiments.checks import check_recipe
 from lossmith.experiments.choice import chosen_rates, final_runs, search_runs
 from lossmith.experiments.job import Build, Job
 from lossmith.experiments.measures import measure
@@ -21,8 +22,8 @@ from lossmith.experiments.progress import ProgressDisplay, duration, progress_di
 from lossmith.experiments.settings import Settings, settings_from
 from lossmith.experiments.store import Store, StoreError
 from lossmith.experiments.study import FILE, REPORT, Study, open_study
-from lossmith.experiments.temporary import train_all
 from lossmith.experiments.versions import versions
+from lossmith.experiments.workers import Progress, train_all
 from lossmith.losses import ClassificationLoss
 from lossmith.objectives import Objective, make_objective
 
@@ -50,26 +51,34 @@ class Comparison:
         """Train every run that the study lacks, and return the study."""
         display = display or ProgressDisplay()
         store = self._store()
+        search = search_runs(self.settings)
         try:
-            self._train(
-                "choosing learning rates" if self.settings.searched else "training", search_runs(self.settings), store, display
-            )
-            rates = chosen_rates(self.settings, store.runs())
-            self._train("training", final_runs(self.settings, rates), store, display)
+            self._train("choosing learning rates" if self.settings.searched else "training", search, store, display)
+            chosen = final_runs(self.settings, chosen_rates(self.settings, store.runs()))
+            self._train("training", [run for run in chosen if run not in set(search)], store, display)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(self._stopped(store)) from None
         return Study(self.folder)
 
     def _train(self, what: str, runs: list[Run], store: Store, display: ProgressDisplay) -> None:
         finished = store.finished()
-        missing = [run for run in runs if run not in finished]
+        missing = sum(run not in finished for run in runs)
         if not missing:
             return
-        display.start(what, len(missing))
+        display.start(what, missing)
         truth = self._truth()[self.data.test].numpy()
-        jobs = self._jobs(runs, store)
+
+        def on_progress(progress: Progress) -> None:
+            display.advance(progress.runs / progress.epochs)
+
         for trained in train_all(
-            jobs, self.data, self.settings.recipe, build=self.build, workers=self.workers, on_progress=display.advance
+            self._jobs(runs, store),
+            self.data,
+            self.settings.recipe,
+            build=self.build,
+            workers=self.workers,
+            finished=finished,
+            on_progress=on_progress,
         ):
             store.add(trained, measure(trained, truth))
 
@@ -177,6 +186,7 @@ def planned(settings: Settings, *, output: Path | None = None, workers: int | No
 def _with_model(settings: Settings, data: PreparedData, output: Path | None, **own: Any) -> Comparison:
     if settings.recipe.model == "auto":
         settings = replace(settings, recipe=replace(settings.recipe, model=suitable_model(data)))
+    check_recipe(settings.recipe, data, own_model=own.get("build") is not None)
     comparison = Comparison(settings, data, output or STUDIES / data.name, **own)
     return comparison if output else _in_free_folder(comparison)
 
