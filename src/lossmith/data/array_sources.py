@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
 from lossmith.data.examples import Array, Examples, joined
@@ -69,7 +70,7 @@ def _examples(name: str, inputs: Any, labels: Any, true_labels: Any = None) -> E
     for what, given in (("labels", found), ("true labels", truth)):
         if given is not None and len(given) != len(features):
             raise ValueError(f"{name}: inputs and {what} must be equally many, got {len(features)} and {len(given)}.")
-    return Examples(name, features, found, true_labels=truth)
+    return Examples(name, _columns(features) if features.dtype.kind in "OUS" else features, found, true_labels=truth)
 
 
 def _role(key: object) -> tuple[str, str] | None:
@@ -85,6 +86,12 @@ def _array(given: Any) -> Array:
     if isinstance(given, torch.Tensor):
         return given.detach().cpu().numpy()
     return np.asarray(given.toarray() if hasattr(given, "toarray") else given)
+
+
+def _columns(inputs: Array) -> pd.DataFrame:
+    """Return texts, or rows of text and numbers, as a table."""
+    frame = pd.DataFrame(inputs).infer_objects()
+    return frame.set_axis(["text"] if frame.shape[1] == 1 else [f"column{place + 1}" for place in frame.columns], axis=1)
 
 
 def _label_array(given: Any, name: str) -> Array:

@@ -150,7 +150,7 @@ def _encode_dates(column: pd.Series, rows: Array) -> _Block:
         dates = dates.dt.tz_convert(None)
     missing = dates.isna().to_numpy()
     days = ((dates - pd.Timestamp(2000, 1, 1)) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64, na_value=np.nan)
-    turns = [dates.dt.dayofyear / 365.25, dates.dt.dayofweek / 7, (dates.dt.hour * 60 + dates.dt.minute) / 1440]
+    turns = [dates.dt.day_of_year / 365.25, dates.dt.day_of_week / 7, (dates.dt.hour * 60 + dates.dt.minute) / 1440]
     angles = [2 * np.pi * turn.to_numpy(dtype=np.float64, na_value=np.nan) for turn in turns]
     numbers = np.stack(
         [_standardised(days, rows), *(wave(angle) for angle in angles for wave in (np.sin, np.cos)), missing], axis=1

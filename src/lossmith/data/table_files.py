@@ -20,6 +20,7 @@ _OPENERS: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open
 _SEPARATORS = ",;\t|"
 _MISSING = ("?", "-", "")  # beside NA, NaN, null, None and what else pandas takes for missing
 _SAMPLE_LINES = 50
+_NO_HEADER = "the file has no header: columns are called column1, column2, ..."
 
 
 class Table(NamedTuple):
@@ -39,14 +40,11 @@ def read_table(path: Path) -> Table:
     if not text.strip():
         raise ValueError(f"{path}: the file is empty.")
     separator = _separator(text)
-    header = _has_header(_fields(text, separator, 1)[0])
-    frame = _parsed(text, separator, header, path)
-    table = tidy_columns(frame, str(path))
-    return (
-        table
-        if header
-        else Table(table.frame, ("the file has no header: columns are called column1, column2, ...", *table.notes))
-    )
+    first = _fields(text, separator, 1)[0]
+    header = _has_header(first)
+    names, notes = _unique(first) if header else ([f"column{place + 1}" for place in range(len(first))], (_NO_HEADER,))
+    table = tidy_columns(_parsed(text, separator, header, names, path), str(path))
+    return Table(table.frame, notes)
 
 
 def tidy_columns(frame: pd.DataFrame, owner: str) -> Table:
@@ -57,15 +55,28 @@ def tidy_columns(frame: pd.DataFrame, owner: str) -> Table:
         )
     if not len(frame):
         raise ValueError(f"{owner}: the table has a header but no rows.")
-    seen: Counter[str] = Counter()
-    names, notes = [], []
-    for column in frame.columns:
-        name = str(column).strip()
-        seen[name] += 1
-        names.append(name if seen[name] == 1 else f"{name}.{seen[name] - 1}")
-        if seen[name] > 1:
-            notes.append(f"column {name!r} comes more than once: also read as {names[-1]!r}")
-    return Table(frame.set_axis(names, axis=1).reset_index(drop=True), tuple(notes))
+    names, notes = _unique(list(map(str, frame.columns)))
+    return Table(frame.set_axis(names, axis=1).reset_index(drop=True), notes)
+
+
+def _unique(given: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Give every column a name of its own.
+
+    >>> _unique(["x", " x ", "x.1", ""])
+    (['x', 'x.1', 'x.1.1', 'unnamed4'], ("column 'x' comes again: called 'x.1'", "column 'x.1' comes again: called 'x.1.1'"))
+    """
+    names: list[str] = []
+    notes = []
+    for place, written in enumerate(given):
+        name = wanted = written.strip() or f"unnamed{place + 1}"
+        again = 0
+        while name in names:
+            again += 1
+            name = f"{wanted}.{again}"
+        names.append(name)
+        if again:
+            notes.append(f"column {wanted!r} comes again: called {name!r}")
+    return names, tuple(notes)
 
 
 def _parquet(path: Path) -> pd.DataFrame:
@@ -130,8 +141,7 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _parsed(text: str, separator: str, header: bool, path: Path) -> pd.DataFrame:
-    names = None if header else [f"column{place + 1}" for place in range(len(_fields(text, separator, 1)[0]))]
+def _parsed(text: str, separator: str, header: bool, names: list[str], path: Path) -> pd.DataFrame:
     try:
         frame = pd.read_csv(
             io.StringIO(text),
@@ -144,8 +154,8 @@ def _parsed(text: str, separator: str, header: bool, path: Path) -> pd.DataFrame
         )
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise ValueError(f"{path}: not a table: {_reason(error)}.") from error
-    unnamed = {name: "" for name in frame.columns if re.fullmatch(r"Unnamed: \d+", str(name)) and frame[name].isna().all()}
-    return frame.drop(columns=list(unnamed))  # what a separator at the end of each line makes
+    # A separator at the end of each line makes a column without name and values.
+    return frame.drop(columns=[name for name in names if name.startswith("unnamed") and frame[name].isna().all()])
 
 
 def _reason(error: Exception) -> str:
