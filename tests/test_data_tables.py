@@ -11,9 +11,9 @@ from lossmith.data import load_data
 
 ROWS = 240
 WORDS = {
-    "good": "lovely tasty great friendly".split(),
-    "bad": "awful cold rude slow".split(),
-    "ok": "fine average usual plain".split(),
+    "good": ["lovely", "tasty", "great", "friendly"],
+    "bad": ["awful", "cold", "rude", "slow"],
+    "ok": ["fine", "average", "usual", "plain"],
 }
 
 
@@ -21,9 +21,10 @@ def reviews(rows=ROWS, seed=0):
     """Make reviews with text, categories, dates, gaps and a number in which the class shows."""
     draw = np.random.default_rng(seed)
     classes = draw.choice(list(WORDS), rows)
+    texts = [" ".join(draw.choice([*WORDS[label], "the", "food", "was", "we"], draw.integers(5, 12))) for label in classes]
     return pd.DataFrame(
         {
-            "Review text": [" ".join(draw.choice([*WORDS[label], "the", "food", "was", "we"], draw.integers(5, 12))) + f", n° {i}" for i, label in enumerate(classes)],
+            "Review text": [f"{text}, n° {place}" for place, text in enumerate(texts)],
             "city": draw.choice(["Köln", "Paris", "Roma", "a \"quoted\", name"], rows),
             "stars (1-5)": np.where(draw.random(rows) < 0.2, np.nan, draw.integers(1, 6, rows)),
             "visited": pd.date_range("2024-01-01", periods=rows, freq="17h").strftime("%Y-%m-%d %H:%M"),
@@ -128,12 +129,28 @@ def test_categories():
     assert any("'level': 1 of 3 categories are rare" in note for note in data.notes)
 
 
-def test_decimal_commas_and_written_numbers():
-    frame = pd.DataFrame({"size": ["1,5", "2,5", "3", "4,25"] * 10, "n": ["1", "2", " 3", "4"] * 10, "y": [0, 1] * 20})
+def test_written_numbers():
+    written = {
+        "size": ["1,5", "2,5", "3", "4,25"],
+        "n": ["1", "2", " 3", "4e1"],
+        "price": ["$3.50", "$999", "$1,000.10", "$12,000"],
+        "share": ["3 %", "4 %", "5.5 %", "20 %"],
+        "preis": ["9,99 €", "99,00 €", "1.000,00 €", "2.500,00 €"],
+    }
+    frame = pd.DataFrame({column: values * 10 for column, values in written.items()} | {"y": [0, 1] * 20})
     data = load_data(frame)
-    assert "numbers: 'size', 'n'" in data.notes[1]
-    order = data.inputs[:4]
-    assert (order.diff(dim=0) > 0).all()
+    assert "numbers: 'size', 'n', 'price', 'share', 'preis'" in data.notes[1]
+    numbers = np.array(
+        [[1.5, 1, 3.5, 3, 9.99], [2.5, 2, 999, 4, 99], [3, 3, 1000.1, 5.5, 1000], [4.25, 40, 12000, 20, 2500]] * 10
+    )
+    known = numbers[data.train]
+    np.testing.assert_allclose(data.inputs.numpy(), (numbers - known.mean(0)) / known.std(0), atol=1e-5)
+
+
+def test_lists_are_refused():
+    with pytest.raises(ValueError) as error:
+        load_data(pd.DataFrame({"a": [[1, 2], [3, 4]] * 10, "y": [0, 1] * 10}))
+    assert str(error.value) == "table: column 'a' must hold single values, got list."
 
 
 def test_dates_are_read_day_first_where_only_that_makes_sense():
@@ -201,6 +218,8 @@ def test_split_columns_and_true_labels():
     names = np.array(data.classes)
     assert names[data.true_labels].tolist() == frame["Rating"].tolist()
     assert names[data.labels].tolist() == frame["given"].tolist()
+    wrong = (frame["given"] != frame["Rating"])[::3].mean()
+    assert f"training labels that differ from the true labels: {wrong:.1%}" in data.notes
 
 
 def test_a_test_table_of_its_own(tmp_path):
@@ -263,7 +282,7 @@ def test_wrong_arguments(options, message):
 
 
 def test_one_class_only():
-    with pytest.raises(ValueError, match="table: needs two classes at least, got only 'same'."):
+    with pytest.raises(ValueError, match=r"table: needs two classes at least, got only 'same'\."):
         load_data(pd.DataFrame({"a": [1, 2, 3], "y": ["same"] * 3}))
 
 

@@ -26,6 +26,8 @@ def encode_array(array: Array, train: Tensor, *, owner: str, words: bool = False
     if array.dtype == object or array.dtype.kind not in "biuf":
         raise ValueError(f"{owner}: inputs must be numbers, got {array.dtype}.")
     if words and array.ndim == 2 and array.dtype.kind in "iu":
+        if array.min() < 0:
+            raise ValueError(f"{owner}: words must be numbers >= 0, got {array.min()}.")
         return Encoded(torch.from_numpy(array.astype(np.int64)))
     check_finite(array, owner)
     if array.ndim == 1:

@@ -19,7 +19,12 @@ __all__ = ["encode_table"]
 _ID_NAME = re.compile(r"(.*[\W_])?(id|ids|index|idx|uuid|guid|key|rowid|row|nr|no|number)|unnamed.*|", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([ T].*)?")
 _DIGITS = re.compile(r"\d{1,18}")
-_DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+|[-+]?\d+")
+_SIGNS = r"[\s$€£¥%]"
+_STYLES = {
+    "plain": re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"),
+    "commas between thousands": re.compile(r"[-+]?(\d{1,3}(,\d{3})+|\d+)(\.\d+)?"),
+    "decimal commas": re.compile(r"[-+]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?"),
+}
 _MOST_LEVELS = 64
 _FEWEST_ROWS = 2  # of a level that has an input of its own
 _TEXT_WORDS = 4
@@ -35,6 +40,7 @@ class _Block(NamedTuple):
 def encode_table(frame: pd.DataFrame, train: Tensor, *, text: str, owner: str) -> Encoded:
     """Return the inputs that all columns together make; with ``text="words"`` the words of the text columns alone."""
     rows = train.numpy()
+    _refuse_lists(frame, owner)
     kinds = {column: _kind(frame[column], rows) for column in frame.columns}
     notes = _reading_notes(frame, kinds)
     if text == "words":
@@ -59,6 +65,14 @@ def _encode_words(frame: pd.DataFrame, rows: Array, kinds: dict[str, str], owner
     return Encoded(torch.from_numpy(word_numbers(joined, rows)), notes)
 
 
+def _refuse_lists(frame: pd.DataFrame, owner: str) -> None:
+    for column in frame.columns:
+        found = frame[column].map(lambda value: isinstance(value, list | tuple | dict | set | np.ndarray))
+        if found.any():
+            kind = type(frame[column][found].iloc[0]).__name__
+            raise ValueError(f"{owner}: column {column!r} must hold single values, got {kind}.")
+
+
 def _kind(column: pd.Series, rows: Array) -> str:
     """Return what a column holds, as far as the training rows tell."""
     known = column.iloc[rows].dropna()
@@ -66,7 +80,7 @@ def _kind(column: pd.Series, rows: Array) -> str:
         return "constant"
     if _numbers_the_rows(known):
         return "row numbers"
-    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column) or _written_numbers(known):
+    if _are_numbers(column) or _number_style(known) is not None:
         return "number"
     if pd.api.types.is_datetime64_any_dtype(column) or _matches(known, _DATE):
         return "date"
@@ -94,11 +108,27 @@ def _numbers_the_rows(known: pd.Series) -> bool:
     return bool((steps == 1).all())
 
 
-def _written_numbers(known: pd.Series) -> bool:
-    """Return whether text holds nothing but numbers, perhaps with decimal commas."""
-    if isinstance(known.dtype, pd.CategoricalDtype) or not len(known):
-        return False
-    return bool(pd.to_numeric(known, errors="coerce").notna().all()) or _matches(known, _DECIMAL_COMMA)
+def _are_numbers(column: pd.Series) -> bool:
+    return bool(pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column))
+
+
+def _number_style(known: pd.Series) -> str | None:
+    """Return how text writes numbers, perhaps with a sign of currency or per cent, or None if there is anything else."""
+    if isinstance(known.dtype, pd.CategoricalDtype):
+        return None
+    bare = known.astype(str).str.replace(_SIGNS, "", regex=True)
+    return next((style for style, pattern in _STYLES.items() if _matches(bare, pattern)), None)
+
+
+def _read_numbers(column: pd.Series, rows: Array) -> pd.Series:
+    """Read numbers in the style of the training rows; what is written differently is missing."""
+    style = _number_style(column.iloc[rows].dropna())
+    bare = column.astype(str).str.replace(_SIGNS, "", regex=True)
+    if style == "decimal commas":
+        bare = bare.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
+    elif style == "commas between thousands":
+        bare = bare.str.replace(",", "", regex=False)
+    return pd.to_numeric(bare, errors="coerce")
 
 
 def _matches(known: pd.Series, pattern: re.Pattern[str]) -> bool:
@@ -107,9 +137,11 @@ def _matches(known: pd.Series, pattern: re.Pattern[str]) -> bool:
 
 def _encode_numbers(column: pd.Series, rows: Array) -> _Block:
     """Standardise, put the mean where a number is missing, and tell in a second input where that was."""
-    if not (pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)):
-        column = pd.to_numeric(column.astype(str).str.replace(",", ".", regex=False), errors="coerce")
-    numbers = column.astype("Float64").to_numpy(dtype=np.float64, na_value=np.nan)
+    numbers = (
+        (column if _are_numbers(column) else _read_numbers(column, rows))
+        .astype("Float64")
+        .to_numpy(dtype=np.float64, na_value=np.nan)
+    )
     infinite = np.isinf(numbers)
     numbers[infinite] = np.nan
     note = f"column {column.name!r} has {int(infinite.sum())} infinite numbers: taken as missing" if infinite.any() else ""
@@ -190,7 +222,7 @@ def _reading_notes(frame: pd.DataFrame, kinds: dict[str, str]) -> tuple[str, ...
     notes = ["read as " + "; ".join(f"{names[kind]}: {_listed(found)}" for kind, found in by_kind.items() if found)]
     for kind, what in (
         ("constant", "constant in training rows"),
-        ("row numbers", "different in each row, like a name or a number of it"),
+        ("row numbers", "(nearly) different in each row, like a name or number of it"),
     ):
         found = [column for column, given in kinds.items() if given == kind]
         if found:

@@ -8,6 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from lossmith.data.examples import Array
+from lossmith.data.labels import Classes
 from lossmith.data.splits import Splits
 
 __all__ = ["data_notes"]
@@ -15,9 +16,13 @@ __all__ = ["data_notes"]
 _RARE = 10  # training rows
 
 
-def data_notes(inputs: Tensor, labels: Array, classes: tuple[str, ...], splits: Splits) -> tuple[str, ...]:
-    """Return a line on rare classes, on classes that a split lacks, and on equal inputs, where there are any."""
-    return (*_class_notes(labels, classes, splits), *_duplicate_notes(inputs, labels, splits))
+def data_notes(inputs: Tensor, classes: Classes, splits: Splits) -> tuple[str, ...]:
+    """Return a line on wrong labels, on rare classes, on classes that a split lacks, and on equal inputs, where there are any."""
+    notes = [*_class_notes(classes.labels, classes.names, splits), *_duplicate_notes(inputs, classes.labels, splits)]
+    if classes.true_labels is not None:
+        wrong = (classes.labels != classes.true_labels)[splits.train.numpy()].mean()
+        notes.append(f"training labels that differ from the true labels: {wrong:.1%}")
+    return tuple(notes)
 
 
 def _class_notes(labels: Array, classes: tuple[str, ...], splits: Splits) -> list[str]:

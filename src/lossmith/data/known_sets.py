@@ -25,6 +25,8 @@ __all__ = ["FOLDER_VARIABLE", "KNOWN_SETS", "KnownSet", "read_known_set"]
 FOLDER_VARIABLE = "LOSSMITH_DATA"
 """The environment variable that names a folder to look in first."""
 
+_DEBIAN_SETS = Path("/usr/share/datasets")
+_R_PACKAGES = Path("/usr/lib/R/site-library")
 _FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 _CIFAR_10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 _HUMAN_LABELS = {
@@ -46,11 +48,11 @@ class _Search:
     folder: Path | None
     advice: str
 
-    def place(self, *below: str, beside: tuple[Path, ...] = ()) -> Path:
+    def place(self, *below: str, beside: Path | None = None) -> Path:
         """Return the first place that exists: the user's folder itself, one below it, or one where packages go."""
         own = [] if self.folder is None else [self.folder / inner for inner in (".", *below)]
         usual = [root / inner for root in _module_folders() for inner in below]
-        for place in (*own, *usual, *beside):
+        for place in (*own, *usual, *filter(None, [beside])):
             if self._holds_data(place):
                 return place
         raise self.missing()
@@ -124,7 +126,7 @@ def _from_scikit_learn(loader: str) -> Callable[[_Search], Examples]:
 
 
 def _fashion_mnist(search: _Search) -> Examples:
-    place = search.place("fashion-mnist", beside=(Path("/usr/share/datasets/fashion-mnist"),))
+    place = search.place("fashion-mnist", beside=_DEBIAN_SETS / "fashion-mnist")
     return idx_examples(place, search.name, classes=_FASHION)
 
 
@@ -190,7 +192,7 @@ def _keel(search: _Search) -> Examples:
 
 
 def _mlbench(search: _Search) -> Examples:
-    folder = search.place("mlbench/data", beside=(Path("/usr/lib/R/site-library/mlbench/data"),))
+    folder = search.place("mlbench/data", beside=_R_PACKAGES / "mlbench" / "data")
     files = {
         path.stem: path
         for path in sorted(folder.glob("*.rda"))

@@ -99,7 +99,7 @@ def _prepared(examples: Examples, shares: Shares, seed: int, text: str) -> Prepa
         *splits,
         true_labels=None if classes.true_labels is None else torch.from_numpy(classes.true_labels),
         groups=class_groups(examples.groups, classes.names, examples.name),
-        notes=(*examples.notes, *encoded.notes, *data_notes(encoded.inputs, classes.labels, classes.names, splits)),
+        notes=(*examples.notes, *encoded.notes, *data_notes(encoded.inputs, classes, splits)),
     )
 
 
