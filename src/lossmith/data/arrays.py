@@ -9,9 +9,10 @@ from torch import Tensor
 
 from lossmith.data.examples import Array
 
-__all__ = ["Encoded", "channels_first", "check_finite", "encode_array", "standardise"]
+__all__ = ["Encoded", "channels_first", "check_finite", "encode_array", "standardised"]
 
 _BLOCK = 4096  # rows at a time, so that a large set is never copied whole into double precision
+_CONSTANT = 1e-13  # deviation of numbers up to 1 that comes from rounding
 
 
 class Encoded(NamedTuple):
@@ -33,20 +34,18 @@ def encode_array(array: Array, train: Tensor, *, owner: str, words: bool = False
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim == 2:
-        return standardise(torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32)), train, owner=owner)
+        return _standardised_features(array.astype(np.float64), train, owner)
     return _standardised_images(channels_first(array, owner), train)
 
 
-def standardise(features: Tensor, train: Tensor, *, owner: str) -> Encoded:
-    """Give every column mean 0 and deviation 1 over the training rows; drop those that are constant there."""
-    known = features[train].double()
-    mean, deviation = known.mean(0), known.std(0, correction=0)
-    varies = deviation > 1e-12 * (1 + mean.abs())
-    if not varies.any():
-        raise ValueError(f"{owner}: every input is constant, so there is nothing to learn from.")
-    kept = ((features[:, varies].double() - mean[varies]) / deviation[varies]).float()
-    dropped = int((~varies).sum())
-    return Encoded(kept, (f"{dropped} of {len(varies)} inputs are constant in training rows: dropped",) if dropped else ())
+def standardised(features: Array, rows: Array) -> tuple[Array, Array]:
+    """Give every column mean 0 and deviation 1 over these rows, and return which columns vary there; the others are left out."""
+    scale = np.abs(features[rows]).max(0)
+    scale[scale == 0] = 1.0  # dividing by the largest number first, squares can neither overflow nor vanish
+    known = features[rows] / scale
+    mean, deviation = known.mean(0), known.std(0)
+    varies = deviation > _CONSTANT
+    return (features[:, varies] / scale[varies] - mean[varies]) / deviation[varies], varies
 
 
 def channels_first(images: Array, owner: str) -> Array:
@@ -73,6 +72,15 @@ def check_finite(array: Array, owner: str) -> None:
         row, *place = (int(index) for index in np.argwhere(bad)[0])
         where = f"row {row}" + (f", column {place[0]}" if len(place) == 1 else f", place {tuple(place)}" if place else "")
         raise ValueError(f"{owner}: inputs must be finite, got {int(bad.sum())} NaN or infinite numbers, the first in {where}.")
+
+
+def _standardised_features(features: Array, train: Tensor, owner: str) -> Encoded:
+    scaled, varies = standardised(features, train.numpy())
+    if not varies.any():
+        raise ValueError(f"{owner}: every input is constant, so there is nothing to learn from.")
+    dropped = int((~varies).sum())
+    notes = (f"{dropped} of {len(varies)} inputs are constant in training rows: dropped",) if dropped else ()
+    return Encoded(torch.from_numpy(scaled.astype(np.float32)), notes)
 
 
 def _standardised_images(images: Array, train: Tensor) -> Encoded:

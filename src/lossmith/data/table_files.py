@@ -8,18 +8,20 @@ import lzma
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-__all__ = ["TABLE_SUFFIXES", "Table", "read_table", "tidy_columns"]
+__all__ = ["TABLE_SUFFIXES", "Table", "read_table", "tidy_columns", "unique_columns"]
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".parquet", ".pq")
 _OPENERS: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _SEPARATORS = ",;\t|"
 _MISSING = ("?", "-", "")  # beside NA, NaN, null, None and what else pandas takes for missing
 _SAMPLE_LINES = 50
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _NO_HEADER = "the file has no header: columns are called column1, column2, ..."
 
 
@@ -48,13 +50,18 @@ def read_table(path: Path) -> Table:
 
 
 def tidy_columns(frame: pd.DataFrame, owner: str) -> Table:
-    """Give every column one name, without spaces around it, and make sure that there are rows and columns."""
+    """Make sure that there are rows and columns, and give every column a name of its own."""
     if frame.shape[1] < 2:
         raise ValueError(
             f"{owner}: not a table: needs a target and something to tell it from, got columns {list(frame.columns)}."
         )
     if not len(frame):
         raise ValueError(f"{owner}: the table has a header but no rows.")
+    return unique_columns(frame)
+
+
+def unique_columns(frame: pd.DataFrame) -> Table:
+    """Give every column a name of its own, and number the rows from 0."""
     names, notes = _unique(list(map(str, frame.columns)))
     return Table(frame.set_axis(names, axis=1).reset_index(drop=True), notes)
 
@@ -95,10 +102,14 @@ def _text(path: Path) -> str:
             raw: bytes = file.read()
     except (EOFError, gzip.BadGzipFile, lzma.LZMAError) as error:
         raise ValueError(f"{path}: cannot be unpacked ({error}).") from error
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return raw.decode("utf-16")
-    if b"\0" in raw:
+    if b"\0" in raw and not raw.startswith(_UTF_16):
         raise ValueError(f"{path}: not a table of text, but binary data.")
+    return _decoded(raw).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _decoded(raw: bytes) -> str:
+    if raw.startswith(_UTF_16):
+        return raw.decode("utf-16", errors="replace")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -108,21 +119,23 @@ def _text(path: Path) -> str:
 def _fields(text: str, separator: str, lines: int) -> list[list[str]]:
     reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
     rows: list[list[str]] = []
-    for row in reader:
-        if row:
-            rows.append(row)
-        if len(rows) == lines:
-            break
-    return rows
+    with suppress(csv.Error):  # a field of extreme length; what was read so far has to do
+        while len(rows) < lines and (row := next(reader, None)) is not None:
+            rows += [row] if row else []
+    return rows or [[]]
 
 
 def _separator(text: str) -> str:
-    """Return the separator that cuts the first lines into the most fields, equally many in nearly all of them."""
+    """Return the separator that cuts the first lines into the most fields, as many in nearly all of them as in the header.
 
-    def fields(separator: str) -> int:
-        lengths = Counter(len(row) for row in _fields(text, separator, _SAMPLE_LINES))
-        length, times = lengths.most_common(1)[0]
-        return length if times >= 0.8 * lengths.total() else 1
+    Rows may also have one field more than the header, if they start with a name of their own.
+    """
+
+    def fields(separator: str) -> tuple[int, bool]:
+        header, *rows = _fields(text, separator, _SAMPLE_LINES)
+        (length, times), *_ = Counter(map(len, rows or [header])).most_common(1)
+        fits = times >= 0.8 * len(rows) and length - len(header) in (0, 1)
+        return (length, length == len(header)) if fits else (1, False)
 
     return max(_SEPARATORS, key=fields)
 
@@ -159,6 +172,9 @@ def _parsed(text: str, separator: str, header: bool, names: list[str], path: Pat
 
 
 def _reason(error: Exception) -> str:
+    quote = re.search(r"EOF inside string starting at row (\d+)", str(error))
+    if quote:
+        return f"a quotation mark in line {int(quote[1]) + 1} is never closed"
     found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
     return (
         f"line {found[2]} has {found[3]} fields where {found[1]} were expected" if found else str(error).strip().splitlines()[-1]
