@@ -47,6 +47,14 @@ def test_constant_features_are_dropped_and_reported():
     assert data.notes == ("2 of 7 inputs are constant in training rows: dropped",)
 
 
+@pytest.mark.parametrize(("factor", "shift"), [(1e300, 0), (1e-300, 0), (1.0, 1e7)])
+def test_numbers_of_any_size_are_standardised(factor, shift):
+    ordinary = load_data((FEATURES, LABELS))
+    extreme = load_data((FEATURES * factor + shift, LABELS))
+    # Adding 1e7 leaves 9 digits of the 16, a few of which the deviation of 0.3 takes.
+    torch.testing.assert_close(extreme.inputs, ordinary.inputs, rtol=1e-5, atol=1e-6)
+
+
 def test_images_are_standardised_by_channel():
     colours = DRAW.integers(0, 256, (60, 6, 7, 3)).astype(np.uint8)
     data = load_data({"X": colours, "y": LABELS})

@@ -253,6 +253,7 @@ def test_groups_by_column_by_name_and_in_order():
         (b"a,label\n", "the table has a header but no rows."),
         (b"just words\nin lines\n", "not a table: needs a target and something to tell it from, got columns ['just words']."),
         (b"\x89PNG\0\0\0", "not a table of text, but binary data."),
+        (b'a,label\n1,2\n"1,2\n1,2\n', "not a table: a quotation mark is never closed."),
         (b"a,label\n1,2\n1,2\n1,2\n1,2\n1,2,3\n", "not a table: line 6 has 3 fields where 2 were expected."),
     ],
 )
@@ -318,3 +319,38 @@ def test_equal_rows_are_reported():
     assert "duplicates of an earlier row: 20" in said
     assert "same inputs as a row of another class, which nobody can tell apart: 2" in said
     assert "test rows with the same inputs as a training or validation row" in said
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+def test_a_separator_that_texts_hold_too(tmp_path, ending):
+    lines = [f"well, {place}; hm | \t{place % 2}" for place in range(40)]
+    (tmp_path / "texts.txt").write_bytes(ending.join(["text\tlabel", *lines]).encode())
+    data = load_data(tmp_path / "texts.txt")
+    assert "read as text: 'text'" in data.notes
+    assert data.labels.tolist() == [0, 1] * 20
+
+
+def test_long_texts(tmp_path):
+    frame = pd.DataFrame({"text": [f"{place} " + "long story " * 20_000 for place in range(12)], "label": [0, 1] * 6})
+    frame.to_csv(tmp_path / "long.csv", index=False)
+    assert len(load_data(tmp_path / "long.csv").labels) == 12
+
+
+def test_spans_of_time_and_periods():
+    frame = pd.DataFrame({"span": pd.to_timedelta(np.arange(40) ** 2, unit="h"), "label": [0, 1] * 20})
+    frame["month"] = pd.period_range("2020-01", periods=40, freq="M")
+    assert "read as numbers: 'span'; dates: 'month'" in load_data(frame).notes
+
+
+def test_a_table_and_its_labels_apart():
+    frame = reviews(60)
+    apart = load_data((frame.drop(columns="Rating"), frame["Rating"]))
+    assert torch.equal(apart.inputs, load_data(frame, target="Rating").inputs)
+
+
+def test_too_few_rows_to_divide():
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "y": [0, 1, 0, 1]})
+    with pytest.raises(ValueError) as error:
+        load_data(frame)
+    assert str(error.value) == "table: no class has enough rows, 3 at least, to leave any for the validation split."
+    assert len(load_data(frame, validation_share=0.0, test_share=0.0).train) == 4

@@ -172,9 +172,8 @@ def _parsed(text: str, separator: str, header: bool, names: list[str], path: Pat
 
 
 def _reason(error: Exception) -> str:
-    quote = re.search(r"EOF inside string starting at row (\d+)", str(error))
-    if quote:
-        return f"a quotation mark in line {int(quote[1]) + 1} is never closed"
+    if "EOF inside string" in str(error):
+        return "a quotation mark is never closed"
     found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
     return (
         f"line {found[2]} has {found[3]} fields where {found[1]} were expected" if found else str(error).strip().splitlines()[-1]
