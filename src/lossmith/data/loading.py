@@ -90,6 +90,9 @@ def _prepared(examples: Examples, shares: Shares, seed: int, text: str) -> Prepa
     splits = make_splits(classes.labels, examples.split, shares, seed)
     if len(np.unique(classes.labels[splits.train])) < 2:
         raise ValueError(f"{examples.name}: training rows must have two classes at least, got {len(splits.train)} rows of one.")
+    for name, rows, share in (("validation", splits.validation, shares.validation), ("test", splits.test, shares.test)):
+        if share and not len(rows):
+            raise ValueError(f"{examples.name}: no class has enough rows, 3 at least, to leave any for the {name} split.")
     encoded = _encoded(examples, splits, text)
     return PreparedData(
         examples.name,
@@ -99,7 +102,7 @@ def _prepared(examples: Examples, shares: Shares, seed: int, text: str) -> Prepa
         *splits,
         true_labels=None if classes.true_labels is None else torch.from_numpy(classes.true_labels),
         groups=class_groups(examples.groups, classes.names, examples.name),
-        notes=(*examples.notes, *encoded.notes, *data_notes(encoded.inputs, classes.labels, classes.names, splits)),
+        notes=(*examples.notes, *encoded.notes, *data_notes(encoded.inputs, classes, splits)),
     )
 
 
