@@ -31,9 +31,8 @@ def main() -> None:
     similarity = layer_similarity(first, second, inputs, first_layers=names, second_layers=names)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(
-        f"{similarity.cka.shape} in {seconds:.1f} s; {(peak - idle) / 1024:.0f} MB more than the inputs, {peak / 1024:.0f} MB in all"
-    )
+    more = (peak - idle) / 1024
+    print(f"{similarity.cka.shape} in {seconds:.1f} s; {more:.0f} MB more than the inputs, {peak / 1024:.0f} MB in all")
 
     start = time.perf_counter()
     with torch.no_grad():

@@ -49,5 +49,5 @@ def singular_spectrum(matrix: Numbers, *, centre: bool = False) -> Spectrum:
         values = values - values.mean(0)
     if len(values) > 2 * values.shape[1]:
         # The triangular factor has the same singular values, without the errors of a Gram matrix.
-        values = np.linalg.qr(values, mode="r")
+        values = np.asarray(np.linalg.qr(values, mode="r"))
     return Spectrum(np.asarray(svdvals(values)))
