@@ -56,6 +56,14 @@ def test_warm_starts_do_not_change_the_minimum():
     np.testing.assert_allclose(warm.predict_proba(features), cold.predict_proba(features), atol=1e-5)
 
 
+def test_centring_does_not_change_predictions():
+    features, labels = clusters(spread=3.0)
+    features += 5.0
+    solver = _Solver(1e-8, 10_000)
+    expected = np.mean(best_by_scipy(features, labels, 3, 10.0)(features).argmax(1) == labels)
+    assert solver.path(features, labels, features, labels, [10.0]) == [expected]
+
+
 def test_strengths_are_those_of_the_paper():
     assert len(STRENGTHS) == 45
     assert (STRENGTHS[0], STRENGTHS[-1]) == pytest.approx((1e-6, 1e5))

@@ -79,17 +79,18 @@ def cosine_distances(features: Numbers, labels: Numbers, bins: int = 100) -> Cos
     units = unit_rows(x)
     counts = np.zeros((2, bins), dtype=np.int64)
     for start in range(0, len(x), _BLOCK):
-        counts += _histogram(units[start:], truth[start:], bins)
+        block, later = slice(start, start + _BLOCK), slice(start + _BLOCK, None)
+        own = _histogram(units[block], units[block], truth[block], truth[block], bins)
+        own[0, 0] -= len(units[block])  # an example and itself; every other pair was counted from both sides
+        counts += own // 2 + _histogram(units[block], units[later], truth[block], truth[later], bins)
     return CosineDistances(2.0 * np.arange(bins + 1) / bins, counts[0], counts[1])
 
 
-def _histogram(units: Array, labels: Array, bins: int) -> Array:
-    """Count the pairs of the first block of rows with itself and all later ones: same class, other class."""
-    block = units[:_BLOCK]
-    squares = np.square(units).sum(1) / 2.0
+def _histogram(first: Array, second: Array, first_labels: Array, second_labels: Array, bins: int) -> Array:
+    """Count the pairs of two sets of unit rows by their distance: those of the same class, and the others."""
+    squares = [np.square(rows).sum(1) / 2.0 for rows in (first, second)]
     # Rounded to 12 digits, so that the edges of bins are not decided by rounding.
-    distances = np.round(squares[: len(block), None] + squares[None, :] - block @ units.T, 12)
+    distances = np.round(squares[0][:, None] + squares[1][None, :] - first @ second.T, 12)
     cells = np.clip((distances * (bins / 2.0)).astype(np.int64), 0, bins - 1)
-    cells += bins * (labels[: len(block), None] != labels[None, :])
-    later = np.arange(len(units))[None, :] > np.arange(len(block))[:, None]
-    return np.bincount(cells[later], minlength=2 * bins).reshape(2, bins)
+    cells += bins * (first_labels[:, None] != second_labels[None, :])
+    return np.bincount(cells.ravel(), minlength=2 * bins).reshape(2, bins)

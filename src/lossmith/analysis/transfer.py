@@ -126,8 +126,10 @@ class _Solver:
     def path(self, x: Array, y: Array, test_x: Array, test_y: Array, strengths: Sequence[float]) -> list[float]:
         """Return the accuracy on the test examples for each strength, each fit starting from the last."""
         model = self.model()
-        fits = (self.fit(model, x, y, strength) for strength in strengths)
-        return [float(np.mean(fitted.predict(test_x) == test_y)) for fitted in fits]
+        # The biases are free, so that centred features have the same minimum. They need a quarter of the iterations.
+        centre = x.mean(0)
+        fits = (self.fit(model, x - centre, y, strength) for strength in strengths)
+        return [float(np.mean(fitted.predict(test_x - centre) == test_y)) for fitted in fits]
 
 
 def _validation_mask(labels: Array, rows: Numbers | None, seed: int) -> Array:
