@@ -32,9 +32,8 @@ def main() -> None:
     wall, processor = time.perf_counter() - wall, time.process_time() - processor
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     more = (peak - idle) / 1024
-    print(
-        f"{similarity.cka.shape} in {wall:.1f} s, {processor:.1f} s of one processor; {more:.0f} MB more than the inputs, {peak / 1024:.0f} MB in all"
-    )
+    print(f"{similarity.cka.shape} in {wall:.1f} s, {processor:.1f} s of one processor")
+    print(f"{more:.0f} MB more than the inputs, {peak / 1024:.0f} MB in all")
 
     processor = time.process_time()
     with torch.no_grad():
