@@ -215,7 +215,7 @@ def test_a_dry_run_writes_nothing(tmp_path, monkeypatch, capsys):
 def test_a_study_that_was_stopped_is_resumed_without_loss(how, tmp_path, capsys):
     folder = tmp_path / "stopped"
     words = ["compare", "digits", *COMMAND, "--workers", "1", "--output", str(folder)]
-    words[words.index("--epochs") + 1] = "60"
+    words[words.index("--epochs") + 1] = "25"
     process = subprocess.Popen(  # noqa: S603
         [sys.executable, "-m", "lossmith", *words], stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )
