@@ -115,6 +115,17 @@ def test_a_loss_with_missing_runs_is_not_recommended():
     assert advice.evidence[1] == "gce(q=0.7) has 9 of 10 runs only."
 
 
+def test_a_study_that_has_hardly_begun():
+    results = results_frame({"ce": [0.6, 0.5], GCE: [0.9, 0.9]})
+    advice = recommend(results[(results["loss"] == "ce") == (results["noise"] == "none")])
+    assert (advice.loss, advice.sure) == ("ce", NOTHING)
+
+
+def test_a_search_that_failed_says_nothing():
+    searches = pd.DataFrame({"loss": "ce", "learning_rate": [0.1, 1.0, 10.0], "validation_accuracy": np.nan})
+    assert recommend(results_frame({"ce": [0.6, 0.5], GCE: [0.9, 0.9]}), searches=searches).loss == GCE
+
+
 def test_only_one_loss():
     advice = recommend(results_frame({"ce": [0.6, 0.5]}))
     assert (advice.loss, advice.sure) == ("ce", NOTHING)

@@ -51,8 +51,8 @@ def test_everything_is_there_and_nothing_is_fetched(page, observed, file, width,
         assert box["width"] <= width
         assert page.locator(f"#figure-{name} svg").count() > 0 or name == "cost"
     assert page.evaluate("document.documentElement.scrollWidth") == width  # nothing sticks out
-    dark = page.evaluate("getComputedStyle(document.body).backgroundColor").startswith("rgb(2")
-    assert dark == (scheme == "light")
+    red = int(re.findall(r"\d+", page.evaluate("getComputedStyle(document.body).backgroundColor"))[0])
+    assert (red > 128) == (scheme == "light")
     assert observed.errors == []
     assert observed.requests == []
 
@@ -73,7 +73,7 @@ def test_the_answer_comes_first_with_evidence_costs_and_doubts(opened, study):
 
 def test_the_table_has_the_statistics(opened, study):
     summary = summarise(study.results).set_index(["loss", "noise"])
-    rows = opened.locator(".case[data-case='0'] tbody tr").all()
+    rows = opened.locator("#results .case[data-case='0'] tbody tr").all()
     assert len(rows) == len(LOSSES)
     for row in rows:
         loss = row.locator("th").inner_text()
@@ -84,7 +84,7 @@ def test_the_table_has_the_statistics(opened, study):
 
 
 def test_sorting_by_mouse_and_by_keyboard(opened):
-    table = opened.locator(".case[data-case='0'] table")
+    table = opened.locator("#results .case[data-case='0'] table")
     head = table.locator("thead th[data-key='symmetric(0.4)']")
 
     def column():
@@ -122,7 +122,7 @@ def test_pointing_at_a_curve_shows_its_values(opened, study):
     values = dict(re.findall(r"^(\S.*)\n([\d.]+) %", shown, re.MULTILINE))
     assert set(values) == set(LOSSES)
     for loss, mean in last.items():
-        assert float(values[loss]) == pytest.approx(100 * mean, abs=0.6)  # the fake draws its curves anew, with noise
+        assert float(values[loss]) == pytest.approx(100 * mean, abs=0.051)
     opened.mouse.move(5, 5)
     assert opened.locator("#tip").is_hidden()
 

@@ -265,6 +265,11 @@ class TestCompareTo:
         compared = compare_to(results, "ce")
         assert compared.set_index("noise")["pairs"].to_dict() == {"none": 0, "symmetric(0.4)": 5}
 
+    def test_no_seed_has_all_levels(self):
+        results = results_frame({"ce": [0.80, 0.60], "gce": [0.81, 0.70]})
+        results = results[(results["loss"] == "ce") == (results["noise"] == "none")]
+        assert compare_to(results, "ce", pooled=True).empty
+
     def test_bad_input(self):
         results = results_frame({"ce": [0.80, 0.60], "gce": [0.81, 0.70]})
         with pytest.raises(ValueError, match=r"^compare_to: reference must be one of ce, gce, got mae\.$"):

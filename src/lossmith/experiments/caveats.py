@@ -116,6 +116,6 @@ def _untried_noise(results: pd.DataFrame) -> Iterable[str]:
 
 
 def _edge(searches: pd.DataFrame, loss: str) -> Iterable[str]:
-    tried = searches[searches["loss"] == loss].groupby("learning_rate")["validation_accuracy"].mean()
+    tried = searches[searches["loss"] == loss].groupby("learning_rate")["validation_accuracy"].mean().dropna()
     if len(tried) > 2 and (best := tried.idxmax()) in (tried.index.min(), tried.index.max()):
         yield f"The best learning rate of {loss}, {best:g}, is at the end of those searched; it may do better beyond."

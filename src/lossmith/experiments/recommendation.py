@@ -148,8 +148,8 @@ def _without_a_winner(results: pd.DataFrame, compared: pd.DataFrame, choice: Cho
     """Return the choice where no loss is better than the baseline for certain: the baseline, unless it fails to train."""
     baseline, leader = choice.loss, best_loss(_pooled(results, metric), metric)
     failed = did_diverge(results) & (results["loss"] == baseline)
-    if failed.any():
-        best = str(best_loss(_pooled(results[results["loss"] != baseline], metric), metric))
+    best = best_loss(_pooled(results[results["loss"] != baseline], metric), metric)
+    if failed.any() and best:
         reason = f"{baseline} diverged in {counted(int(failed.sum()), 'run')}; of the losses that did not, {best} is best{where}."
         return replace(choice, loss=best, sure=UNSTABLE, reason=reason)
     if compared["p_holm"].isna().all():

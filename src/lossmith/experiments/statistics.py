@@ -108,7 +108,7 @@ def compare_to(
         raise ValueError(f"compare_to: reference must be one of {', '.join(frame['loss'].unique())}, got {reference}.")
     frame = overall_results(frame) if pooled else frame
     parts = [_compared(part, reference, confidence) for _, part in frame.groupby("noise", sort=False)]
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(parts or [_compared(frame, reference, confidence)], ignore_index=True)
 
 
 def overall_results(frame: pd.DataFrame) -> pd.DataFrame:
@@ -162,9 +162,10 @@ def _compared(frame: pd.DataFrame, reference: str, confidence: float) -> pd.Data
     compared = pd.DataFrame(
         [(one.pairs, one.mean, one.low, one.high, one.spread, one.p) for one in differences],
         columns=["pairs", "difference", "low", "high", "spread", "p"],
-    )
+        dtype=float,
+    ).astype({"pairs": int})
     compared.insert(0, "loss", others)
-    compared.insert(1, "noise", frame["noise"].iloc[0])
+    compared.insert(1, "noise", frame["noise"].iloc[0] if len(frame) else ALL_NOISE)
     return compared.assign(p_holm=holm(compared["p"].to_numpy(float)))
 
 

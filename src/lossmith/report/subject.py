@@ -131,6 +131,11 @@ class Subject:
         ]
 
     @cached_property
+    def curves(self) -> pd.DataFrame:
+        """One row an epoch of a final run."""
+        return self.study.curves()
+
+    @cached_property
     def data_name(self) -> str:
         """The name of the data."""
         return str(self.study.settings.get("data", {}).get("name", "this data"))

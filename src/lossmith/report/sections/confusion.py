@@ -3,6 +3,7 @@
 import numpy as np
 from markupsafe import Markup
 
+from lossmith.experiments.statistics import best_loss
 from lossmith.report.elements import cases, figure
 from lossmith.report.heat_maps import heat_map
 from lossmith.report.section import Section
@@ -39,8 +40,8 @@ def _runner_up(subject: Subject) -> list[str]:
     """Return another loss to look at where the baseline is recommended: the best of the others."""
     if not subject.advice.keeps_baseline:
         return []
-    others = subject.results[subject.results["loss"] != subject.baseline]
-    return [str(others.groupby("loss")["accuracy"].mean().idxmax())] if len(others) else []
+    best = best_loss(subject.results[subject.results["loss"] != subject.baseline])
+    return [best] if best else []
 
 
 def _confusion(subject: Subject, loss: str, noise: str) -> np.ndarray | None:

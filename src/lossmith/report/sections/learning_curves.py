@@ -33,10 +33,9 @@ def _focus(panel: Panel) -> tuple[float, float]:
 
 def curve_panels(subject: Subject, column: str, noises: Sequence[str]) -> list[Panel]:
     """Return a panel a noise level with a column of the study's curves, mean ± standard error over seeds."""
-    curves = subject.study.curves()
-    if column not in curves:
+    if column not in subject.curves:
         return []
-    grouped = curves.dropna(subset=column).groupby(["noise", "loss", "epoch"])[column].agg(["mean", "sem"])
+    grouped = subject.curves.dropna(subset=column).groupby(["noise", "loss", "epoch"])[column].agg(["mean", "sem"])
     return [_panel(subject, grouped.loc[noise], noise) for noise in noises if noise in grouped.index.get_level_values("noise")]
 
 
