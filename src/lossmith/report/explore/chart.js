@@ -54,7 +54,7 @@ class LineChart {
     this.plot.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.cross = svg("g", { class: "cross" });
     this.plot.replaceChildren(
-      this.frame(), ...this.shades(), ...this.verticalGrid(), ...this.horizontalGrid(), ...this.curves(), this.cross,
+      this.frame(), ...this.shades(), ...this.verticalGrid(), ...this.horizontalGrid(), ...this.shadeLabels(), ...this.curves(), this.cross,
     );
     this.prepareProbe();
   }
@@ -96,18 +96,27 @@ class LineChart {
   }
 
   /** Densities have no scale here: the highest of a shade takes its share of the height, from the zero line up. */
+  shadeTop() {
+    const { y } = this.content;
+    return SHADE_HEIGHT * (y.high - Math.max(y.low, 0));
+  }
+
   shades() {
-    const { y, shades } = this.content;
-    const room = SHADE_HEIGHT * (y.high - Math.max(y.low, 0));
-    return shades.flatMap(({ slot, label, xs, ys }, row) => {
+    const [top, floor] = [this.shadeTop(), this.py(0)];
+    return this.content.shades.map(({ slot, xs, ys }) => {
       const highest = Math.max(...ys);
-      const points = xs.map((x, i) => `${this.px(x).toFixed(1)},${this.py((room * ys[i]) / highest).toFixed(1)}`);
+      const points = xs.map((x, i) => `${this.px(x).toFixed(1)},${this.py((top * ys[i]) / highest).toFixed(1)}`);
       const [start, end] = [this.px(xs[0]), this.px(xs.at(-1))];
-      const floor = this.py(0);
-      const area = svg("path", { class: `shade slot-${slot}`, d: `M${start},${floor} L${points.join(" ")} L${end},${floor} Z` });
-      const peak = Math.max(this.px(xs[ys.indexOf(highest)]), MARGIN.left + 40);
-      const height = this.py(room) - 6 - 14 * (row % 2);
-      return [area, svg("text", { class: `shade-label slot-${slot}`, x: peak, y: height, "text-anchor": "middle" }, label)];
+      return svg("path", { class: `shade slot-${slot}`, d: `M${start},${floor} L${points.join(" ")} L${end},${floor} Z` });
+    });
+  }
+
+  shadeLabels() {
+    const labelled = this.content.shades.filter(({ label }) => label);
+    return labelled.map(({ slot, label, xs, ys }, i) => {
+      const x = this.px(xs[ys.indexOf(Math.max(...ys))]);
+      const y = this.py(this.shadeTop()) - 6 - 14 * (i % 2);
+      return svg("text", { class: `shade-label slot-${slot}`, x, y, "text-anchor": "middle" }, label);
     });
   }
 

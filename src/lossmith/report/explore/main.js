@@ -13,6 +13,14 @@ const charts = Object.fromEntries(["loss", "pull", "average"].map((name) => [
   new LineChart({ plot: byId(`${name}-plot`), probe: byId(`${name}-probe`), readout: byId(`${name}-readout`) }),
 ]));
 
+const playground = new Playground({
+  place: byId("learners"),
+  kind: byId("noise-kind"),
+  share: byId("noise-share"),
+  shareText: byId("noise-share-text"),
+  button: byId("train"),
+});
+
 let state = startingState();
 let frame = 0;
 let refinement = 0;
@@ -26,6 +34,7 @@ function update() {
   refinement = setTimeout(() => {
     history.replaceState(null, "", writeState(state));
     render(DRAWS);
+    playground.setLosses(state.losses);
     document.body.dataset.drawn = "exact";
   }, REST_BEFORE_REFINING);
 }

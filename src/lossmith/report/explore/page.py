@@ -19,6 +19,8 @@ SCRIPTS = (
     "chart.js",
     "panels.js",
     "controls.js",
+    "network.js",
+    "playground.js",
     "main.js",
 )
 """In the order in which they need one another."""

@@ -51,8 +51,8 @@ function shadesOf(state, axis, { logits, xs }) {
   state.losses.forEach(({ epsilon }, slot) => biases.has(epsilon) || biases.set(epsilon, slot));
   return [...biases].map(([bias, slot]) => {
     const densities = logits.map((z) => normalDensity(z, bias, state.spread));
-    const label = bias === 0 ? "fresh network" : `with bias ${shown(bias)}`;
-    return { slot, label, xs, ys: axis === "logit" ? densities : densities.map((density, i) => density / (xs[i] * (1 - xs[i]))) };
+    if (axis === "logit") return { slot, xs, ys: densities, label: bias === 0 ? "fresh network" : `with bias ${shown(bias)}` };
+    return { slot, xs, ys: densities.map((density, i) => density / (xs[i] * (1 - xs[i]))) };
   });
 }
 

@@ -28,7 +28,7 @@ class Slider:
     >>> Slider.covering(Limits(0.0), [2.0])
     Slider(low=0.0, high=4.0, start=2.0, power=1.0)
     >>> Slider.covering(Limits(0.0), [1.0, 50.0]).power
-    3.825...
+    3.824...
     """
 
     low: float
@@ -111,7 +111,8 @@ def _subsets(names: list[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _made_with(loss: type[ClassificationLoss], given: tuple[str, ...]) -> ClassificationLoss | None:
+    values: dict[str, Any] = {name: min(UNSET_START, loss.limits[name].high) for name in given}
     try:
-        return loss(**{name: min(UNSET_START, loss.limits[name].high) for name in given})
+        return loss(**values)
     except ValueError:
         return None
