@@ -184,6 +184,17 @@ def test_average_errors_of_the_paper(evaluate, expression, num_classes, error):
     assert -pull == pytest.approx(error, rel=0.01)
 
 
+@pytest.mark.parametrize(("num_classes", "bias"), [(2, 0.0), (10, 0.53), (100, 3.04), (1000, 5.35)])
+def test_bias_for_any_number_of_classes(evaluate, num_classes, bias):
+    """The solutions of equation 4 for a mean probability of 0.15, as plain sampling confirms."""
+    computed = evaluate("(classes) => biasFor(classes, 1)", num_classes)
+    assert computed == pytest.approx(bias, abs=0.02)
+    logits = torch.randn(10**6 // num_classes, num_classes, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    logits[:, 0] += computed
+    mean = logits.softmax(1)[:, 0].mean().item()
+    assert mean == pytest.approx(max(0.15, 1 / num_classes), rel=0.05)
+
+
 def test_a_slider_moves_the_curves_of_its_loss_only(open_page):
     page = open_page("#loss=ce&loss=gce")
     before = {(chart, slot): curve(page, chart, slot) for chart in ("loss", "pull", "average") for slot in (0, 1)}
@@ -215,6 +226,8 @@ def test_a_bias_moves_the_network_and_not_the_curve(open_page):
     assert curve(page, "average", 0) == before
     assert page.locator("#cards code").inner_text() == "logit-bias(mae, epsilon=5.2)"
     assert page.locator("#average-plot .shade-label").all_text_contents() == ["fresh network", "with bias 5.2"]
+    page.get_by_role("button", name="this K").click()
+    assert page.locator("#cards code").inner_text() == "logit-bias(mae, epsilon=3.04)"
 
 
 def test_a_number_beyond_the_slider_is_taken_and_one_beyond_the_range_is_not(open_page):

@@ -23,6 +23,8 @@ function uniformNumbers(seed) {
   };
 }
 
+const evenly = (low, high, count) => Array.from({ length: count }, (_, i) => low + ((high - low) * i) / (count - 1));
+
 const horner = (x, ...coefficients) => coefficients.reduce((sum, coefficient) => sum * x + coefficient, 0);
 
 /** The quantile of the standard normal distribution, to nine digits (Acklam's rational approximation). */
@@ -117,4 +119,25 @@ function pullOfWrongLabel(name, parameters, classes, bias) {
   row[1] += lead;
   row[TARGET] += bias;
   return -lossFunctions[name](row, TARGET, parameters).slope;
+}
+
+/** The mean probability that equation 4 of Staats, Thamm and Rosenow gives the target of a fresh network. */
+const WANTED_PROBABILITY = 0.15;
+
+/** The logit bias with which a fresh network gives its targets that probability on average; 0 where it does without one. */
+function biasFor(classes, spread) {
+  const rivals = standardRows(classes, DRAWS).map((row) =>
+    row.subarray(1).reduce((sum, z) => logAddExp(sum, spread * z), -Infinity));
+  const own = evenly(-6 * spread, 6 * spread, 61);
+  const meanProbability = (bias) => {
+    const probabilities = own.map((z) => rivals.reduce((sum, rival) => sum + sigmoid(z + bias - rival), 0) / rivals.length);
+    return meanAtStart(own, probabilities, 0, spread);
+  };
+  let [low, high] = [0, 40];
+  while (high - low > 0.001) {
+    const middle = (low + high) / 2;
+    if (meanProbability(middle) < WANTED_PROBABILITY) low = middle;
+    else high = middle;
+  }
+  return low === 0 ? 0 : Number(high.toFixed(2));
 }

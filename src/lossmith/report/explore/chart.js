@@ -34,14 +34,14 @@ class LineChart {
   constructor({ plot, probe, readout }) {
     Object.assign(this, { plot, probe, readout, content: null });
     new ResizeObserver(() => this.draw()).observe(plot);
-    plot.addEventListener("pointermove", (event) => this.probeAt(event.clientX));
+    for (const kind of ["pointerdown", "pointermove"]) plot.addEventListener(kind, (event) => this.probeAt(event.clientX));
     plot.addEventListener("pointerleave", () => this.showProbe(false));
     probe.addEventListener("input", () => this.showProbe(true));
     probe.addEventListener("focus", () => this.showProbe(probe.matches(":focus-visible")));
     probe.addEventListener("blur", () => this.showProbe(false));
   }
 
-  /** Content: x and y {label, low, high}, series [{label, slot, xs, ys}], shades [{slot, label, xs, ys}]. */
+  /** Content: x {label, short, start, low, high}, y {low, high}, series [{label, slot, xs, ys}], shades [{slot, label, xs, ys}]. */
   show(content) {
     this.content = content;
     this.draw();
@@ -53,9 +53,8 @@ class LineChart {
     this.size = { width, height };
     this.plot.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.cross = svg("g", { class: "cross" });
-    this.plot.replaceChildren(
-      this.frame(), ...this.shades(), ...this.verticalGrid(), ...this.horizontalGrid(), ...this.shadeLabels(), ...this.curves(), this.cross,
-    );
+    const parts = [this.shades(), this.verticalGrid(), this.horizontalGrid(), this.shadeLabels(), this.curves()];
+    this.plot.replaceChildren(this.frame(), ...parts.flat(), this.cross);
     this.prepareProbe();
   }
 
@@ -82,7 +81,7 @@ class LineChart {
     const base = height - MARGIN.bottom;
     const labels = ticksBetween(x.low, x.high).map((tick) =>
       svg("text", { x: this.px(tick), y: base + 17, "text-anchor": "middle" }, shown(tick)));
-    const title = svg("text", { class: "axis-title", x: (MARGIN.left + width) / 2, y: height - 5, "text-anchor": "middle" }, x.label);
+    const title = svg("text", { x: (MARGIN.left + width) / 2, y: height - 5, "text-anchor": "middle" }, x.label);
     return [...labels, title];
   }
 
@@ -142,8 +141,9 @@ class LineChart {
 
   prepareProbe() {
     const { x } = this.content;
-    const step = (x.high - x.low) / 200;
-    Object.assign(this.probe, { min: x.low, max: x.high, step });
+    Object.assign(this.probe, { min: x.low, max: x.high, step: (x.high - x.low) / 200 });
+    if (this.probed !== x.short) this.probe.value = x.start;
+    this.probed = x.short;
     this.describe();
   }
 
@@ -167,13 +167,14 @@ class LineChart {
   describe() {
     const values = this.values();
     const { x } = this.content;
-    const at = shown(values[0]?.x ?? Number(this.probe.value));
-    this.probe.setAttribute("aria-valuetext", `${x.label} ${at}: ${values.map(({ label, y }) => `${label} ${shown(y)}`).join("; ")}`);
+    const at = shown(values[0].x);
+    const readings = values.map(({ label, y }) => `${label} ${shown(y)}`);
+    this.probe.setAttribute("aria-valuetext", `${x.label} ${at}: ${readings.join("; ")}`);
     return { at, values };
   }
 
   showProbe(visible) {
-    this.readout.hidden = !visible || !this.content.series.length;
+    this.readout.hidden = !visible;
     this.cross.replaceChildren();
     if (this.readout.hidden) return;
     const { at, values } = this.describe();
@@ -183,10 +184,9 @@ class LineChart {
     for (const { slot, y } of values) {
       if (y >= low && y <= high) this.cross.append(svg("circle", { class: `slot-${slot}`, cx: place, cy: this.py(y), r: 4 }));
     }
-    this.readout.replaceChildren(
-      make("strong", {}, `${this.content.x.short} = ${at}`),
-      ...values.map(({ label, slot, y }) => make("span", { class: `reading slot-${slot}` }, make("i"), label, make("b", {}, shown(y)))),
-    );
+    const reading = ({ label, slot, y }) =>
+      make("span", { class: `reading slot-${slot}` }, make("i"), label, make("b", {}, shown(y)));
+    this.readout.replaceChildren(make("strong", {}, `${this.content.x.short} = ${at}`), ...values.map(reading));
     this.readout.classList.toggle("on-left", place > this.size.width / 2);
   }
 }

@@ -15,7 +15,9 @@ function make(tag, attributes = {}, ...children) {
 let lastId = 0;
 const freshId = (stem) => `${stem}-${(lastId += 1)}`;
 
-const GREEK = { alpha: "α", beta: "β", gamma: "γ", kappa: "κ", tau: "τ", epsilon: "ε", t1: "t₁", t2: "t₂", log_zero: "log 0" };
+const GREEK = { alpha: "α", beta: "β", gamma: "γ", kappa: "κ", tau: "τ" };
+const WRITTEN = { t1: "t₁", t2: "t₂", log_zero: "log 0" };
+const nameOf = (parameter) => WRITTEN[parameter] ?? (GREEK[parameter] ? `${parameter} ${GREEK[parameter]}` : parameter);
 
 /** How values lie on a slider: a power stretches the low ones, where most of the interesting values are. */
 function powerScale({ low, high, power, kind, lowOpen, highOpen }) {
@@ -100,37 +102,48 @@ function copyButton(text, label) {
 }
 
 /** The controls of one loss. Changes of values are told by onvalue, changes of what there is to set by onstructure. */
-function lossCard(loss, slot, { onvalue, onstructure, onremove }) {
+function lossCard(loss, slot, { fittingBias, onvalue, onstructure, onremove }) {
   const entry = catalogue.losses[loss.name];
   const code = make("code", {}, writeLoss(loss));
   const changed = () => {
     code.textContent = writeLoss(loss);
     onvalue();
   };
-  const names = Object.keys(catalogue.losses).map((name) => [name, name]);
-  const rename = (name) => onstructure(slot, readLoss(name));
+  const replace = (next) => onstructure(slot, next);
   const parts = [
-    make("header", {},
-      make("i", { class: "sample", "aria-hidden": "true" }),
-      selectControl({ label: `Loss ${slot + 1}`, options: names, value: loss.name, onchange: rename }),
-      onremove ? make("button", { type: "button", class: "remove", "aria-label": `Remove ${writeLoss(loss)}`, onclick: () => onremove(slot) }, "×") : ""),
+    cardHeader(loss, slot, replace, onremove),
     make("p", { class: "summary" }, entry.summary),
-    formChoice(loss, entry, (next) => onstructure(slot, next)),
+    formChoice(loss, entry, replace),
     ...parameterControls(loss, entry, changed),
     biasControl(loss, changed),
-    presetButtons(loss, entry, (next) => onstructure(slot, next)),
+    presetButtons(loss, entry, replace, fittingBias),
     make("p", { class: "expression" }, code, copyButton(() => `lossmith.make_loss("${writeLoss(loss)}")`, "Copy as Python")),
   ];
   return make("section", { class: `card slot-${slot}`, "aria-label": `Loss ${slot + 1}` }, ...parts);
 }
 
+function cardHeader(loss, slot, replace, onremove) {
+  const options = Object.keys(catalogue.losses).map((name) => [name, name]);
+  const onchange = (name) => replace(readLoss(name));
+  const parts = [
+    make("i", { class: "sample", "aria-hidden": "true" }),
+    selectControl({ label: `Loss ${slot + 1}`, options, value: loss.name, onchange }),
+  ];
+  if (onremove) {
+    const attributes = { type: "button", class: "remove", "aria-label": `Remove ${writeLoss(loss)}` };
+    parts.push(make("button", { ...attributes, onclick: () => onremove(slot) }, "×"));
+  }
+  return make("header", {}, ...parts);
+}
+
 /** Where a loss can be given in more than one way, which one. */
-function formChoice(loss, entry, choose) {
+function formChoice(loss, entry, replace) {
   if (entry.forms.length < 2) return "";
-  const current = entry.forms.findIndex((form) => Object.entries(loss.parameters).every(([key, value]) => (value !== null) === form.includes(key)));
+  const given = Object.keys(loss.parameters).filter((name) => loss.parameters[name] !== null);
+  const value = entry.forms.findIndex((form) => form.length === given.length && form.every((name) => given.includes(name)));
   const options = entry.forms.map((form, i) => [i, form.map((name) => GREEK[name] ?? name).join(", ")]);
-  const onchange = (i) => choose({ ...loss, parameters: inForm(loss.name, loss.parameters, entry.forms[i]) });
-  return make("label", { class: "form" }, "given by ", selectControl({ label: "Given by", options, value: current, onchange }));
+  const onchange = (i) => replace({ ...loss, parameters: inForm(loss.name, loss.parameters, entry.forms[i]) });
+  return make("label", { class: "form" }, "given by ", selectControl({ label: "Given by", options, value, onchange }));
 }
 
 function parameterControls(loss, entry, changed) {
@@ -140,11 +153,8 @@ function parameterControls(loss, entry, changed) {
       loss.parameters[name] = value;
       changed();
     };
-    const label = GREEK[name] ? `${name.replace("_", " ")} ${GREEK[name]}` : name;
-    const plain = ["t1", "t2", "log_zero"].includes(name) ? GREEK[name] : label;
-    const value = loss.parameters[name];
-    if (spec.kind === "switch") return switchControl({ label: plain, value, onchange });
-    return sliderControl({ label: plain, spec, scale: powerScale(spec), value, onchange });
+    const common = { label: nameOf(name), value: loss.parameters[name], onchange };
+    return spec.kind === "switch" ? switchControl(common) : sliderControl({ ...common, spec, scale: powerScale(spec) });
   });
 }
 
@@ -157,19 +167,26 @@ function biasControl(loss, changed) {
   return sliderControl({ label: "logit bias ε", spec, scale: powerScale(spec), value: loss.epsilon, onchange });
 }
 
-/** Parameters published for numbers of classes; a bias that is in use has its own. */
-function presetButtons(loss, entry, choose) {
-  const published = Object.keys(entry.presets);
-  const withBias = loss.epsilon !== 0 || published.length === 0 ? Object.keys(catalogue.biasPresets) : [];
-  const button = (text, preset, next) =>
-    make("button", { type: "button", class: "quiet", "data-classes": preset, "aria-label": text, onclick: () => choose({ ...loss, ...next }) }, preset);
+/** Parameters published for numbers of classes, and the bias where it is in use or there is nothing else to set. */
+function presetButtons(loss, entry, replace, fittingBias) {
+  const button = (classes, what, next) => {
+    const attributes = { type: "button", class: "quiet", "data-classes": classes };
+    const name = { "aria-label": `${what} for ${classes} classes` };
+    return make("button", { ...attributes, ...name, onclick: () => replace({ ...loss, ...next }) }, classes);
+  };
   const rows = [];
+  const published = Object.entries(entry.presets);
   if (published.length) {
-    rows.push(make("span", {}, "Published for ", ...published.map((k) => button(`Parameters published for ${k} classes`, k, { parameters: { ...entry.presets[k] } })), " classes"));
+    const buttons = published.map(([classes, parameters]) =>
+      button(classes, "Parameters published", { parameters: { ...parameters } }));
+    rows.push(make("span", {}, "Published for ", ...buttons, " classes"));
   }
-  if (withBias.length) {
-    const off = make("button", { type: "button", class: "quiet", onclick: () => choose({ ...loss, epsilon: 0 }) }, "none");
-    rows.push(make("span", {}, "Bias for ", ...withBias.map((k) => button(`Logit bias for ${k} classes`, k, { epsilon: catalogue.biasPresets[k].epsilon })), " classes, ", off));
+  if (loss.epsilon !== 0 || !published.length) {
+    const buttons = Object.entries(catalogue.biasPresets).map(([classes, { epsilon }]) =>
+      button(classes, "Logit bias", { epsilon }));
+    const quiet = (text, epsilonOf) =>
+      make("button", { type: "button", class: "quiet", onclick: () => replace({ ...loss, epsilon: epsilonOf() }) }, text);
+    rows.push(make("span", {}, "Bias for ", ...buttons, quiet("this K", fittingBias), quiet("none", () => 0)));
   }
   return make("p", { class: "presets" }, ...rows);
 }

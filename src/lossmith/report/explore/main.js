@@ -77,7 +77,8 @@ function renderCards() {
     state.losses.splice(slot, 1);
     restructure(Math.max(0, slot - 1));
   };
-  const options = { onvalue: update, onstructure: replace, onremove: state.losses.length > 1 ? remove : null };
+  const fittingBias = () => biasFor(state.classes, state.spread);
+  const options = { fittingBias, onvalue: update, onstructure: replace, onremove: state.losses.length > 1 ? remove : null };
   byId("cards").replaceChildren(...state.losses.map((loss, slot) => lossCard(loss, slot, options)));
   byId("add").hidden = state.losses.length >= MOST_LOSSES;
 }
@@ -133,6 +134,8 @@ function addLoss(name) {
 }
 
 function start() {
+  byId("sure").textContent = `${100 * SURE} %`;
+  byId("steps").textContent = STEPS;
   byId("add-name").append(...Object.keys(catalogue.losses).map((name) => make("option", { value: name }, name)));
   byId("add-name").addEventListener("change", (event) => event.target.value && addLoss(event.target.value));
   for (const input of document.querySelectorAll("input[name=axis]")) {

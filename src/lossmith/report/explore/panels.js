@@ -6,9 +6,11 @@ const HIGHEST_LOGIT = 14;
 /** Axes against the probability reach over all of [0, 1]; heights are those without its ends, where losses may be infinite. */
 const INNER = { low: 0.01, high: 0.99 };
 
-const evenly = (low, high, count) => Array.from({ length: count }, (_, i) => low + ((high - low) * i) / (count - 1));
 const logitsShown = (spread) => evenly(-Math.max(6, 4 * spread), HIGHEST_LOGIT, POINTS);
-const isUndefined = ({ name, parameters }, classes) => Number.isNaN(lossFunctions[name](typicalRow(classes, 1), TARGET, parameters).value);
+
+function isUndefined({ name, parameters }, classes) {
+  return Number.isNaN(lossFunctions[name](typicalRow(classes, 1), TARGET, parameters).value);
+}
 
 /** Logits of the target at which loss and gradient are shown, and where they are on the axis. */
 function positions({ axis, spread }, others) {
@@ -51,36 +53,46 @@ function shadesOf(state, axis, { logits, xs }) {
   state.losses.forEach(({ epsilon }, slot) => biases.has(epsilon) || biases.set(epsilon, slot));
   return [...biases].map(([bias, slot]) => {
     const densities = logits.map((z) => normalDensity(z, bias, state.spread));
-    if (axis === "logit") return { slot, xs, ys: densities, label: bias === 0 ? "fresh network" : `with bias ${shown(bias)}` };
-    return { slot, xs, ys: densities.map((density, i) => density / (xs[i] * (1 - xs[i]))) };
+    const ys = axis === "logit" ? densities : densities.map((density, i) => density / (xs[i] * (1 - xs[i])));
+    return { slot, bias, xs, ys };
   });
 }
 
-const LOGIT_AXIS = { label: "logit of the target, as the loss sees it", short: "z" };
-const PROBABILITY_AXIS = { label: "probability of the target", short: "p" };
+const labelled = (shade) => ({ ...shade, label: shade.bias === 0 ? "fresh network" : `with bias ${shown(shade.bias)}` });
+
+const LOGIT_AXIS = { label: "logit of the target, as the loss sees it", short: "z", start: 0 };
+const PROBABILITY_AXIS = { label: "probability of the target", short: "p", start: 0.5, low: 0, high: 1 };
 
 function chartOf(state, series, axis, place) {
   const scaled = state.height === "same" ? toOneHeight(series) : series;
-  const x = axis === "logit" ? { ...LOGIT_AXIS, low: place.xs[0], high: place.xs.at(-1) } : { ...PROBABILITY_AXIS, low: 0, high: 1 };
+  const x = axis === "logit" ? { ...LOGIT_AXIS, low: place.xs[0], high: place.xs.at(-1) } : PROBABILITY_AXIS;
   return { x, y: heightOf(scaled, axis), series: scaled, shades: shadesOf(state, axis, place) };
 }
 
-/** What the three charts show. */
-function chartsOf(state, draws) {
+/** What the charts of one example show: loss and pull. */
+function singleCharts(state) {
   const row = typicalRow(state.classes, state.spread);
   const place = positions(state, row.slice(1));
-  const series = state.losses.map((loss, slot) => ({ slot, label: writeLoss(loss), xs: place.xs, ...singleCurves(loss, place, row) }));
-  const logits = logitsShown(state.spread);
-  const averages = state.losses.map((loss, slot) => ({ slot, label: writeLoss(loss), xs: logits, ys: averagesOf(loss, state, draws) }));
-  return {
-    loss: chartOf(state, series.map((one) => ({ ...one, ys: one.loss })), state.axis, place),
-    pull: chartOf(state, series.map((one) => ({ ...one, ys: one.pull })), state.axis, place),
-    average: chartOf(state, averages, "logit", { logits, xs: logits }),
+  const computed = state.losses.map((loss) => singleCurves(loss, place, row));
+  const chart = (what) => {
+    const series = state.losses.map((loss, slot) => ({ slot, label: writeLoss(loss), xs: place.xs, ys: computed[slot][what] }));
+    return chartOf(state, series, state.axis, place);
   };
+  return { loss: chart("loss"), pull: chart("pull") };
 }
 
 const averagesOf = ({ name, parameters }, { classes, spread }, draws) =>
   averagePulls(name, parameters, classes, spread, logitsShown(spread), draws);
+
+function averageChart(state, draws) {
+  const xs = logitsShown(state.spread);
+  const series = state.losses.map((loss, slot) => ({ slot, label: writeLoss(loss), xs, ys: averagesOf(loss, state, draws) }));
+  const chart = chartOf(state, series, "logit", { logits: xs, xs });
+  return { ...chart, shades: chart.shades.map(labelled) };
+}
+
+/** What all charts show. */
+const chartsOf = (state, draws) => ({ ...singleCharts(state), average: averageChart(state, draws) });
 
 /** The numbers of each loss that matter for a choice. */
 function numbersOf(state, draws) {

@@ -38,12 +38,12 @@ const pixelPlaces = Array.from({ length: PIXELS ** 2 }, (_, i) =>
 
 /** One loss, its network, and the picture of what it predicts. */
 class Learner {
-  constructor(loss, slot) {
+  constructor(loss) {
     Object.assign(this, { loss, network: new Network(SIZES, 11) });
     this.canvas = make("canvas", { width: 240, height: 240, role: "img" });
     this.result = make("p", { class: "result" }, "not trained yet");
-    const title = make("h3", {}, make("i", { class: "sample", "aria-hidden": "true" }), writeLoss({ ...loss, epsilon: 0 }));
-    this.element = make("figure", { class: `learner slot-${slot}` }, title, this.canvas, this.result);
+    const title = make("h3", {}, make("i", { class: "sample", "aria-hidden": "true" }), writeLoss(loss));
+    this.element = make("figure", { class: `learner slot-${loss.slot}` }, title, this.canvas, this.result);
     this.defined = !Number.isNaN(lossFunctions[loss.name](new Float64Array(2), TARGET, loss.parameters).value);
     if (!this.defined) this.result.textContent = "not defined for two classes";
   }
@@ -111,18 +111,24 @@ function paintPlane(canvas, plane, examples) {
 
 class Playground {
   constructor({ place, kind, share, shareText, button }) {
-    Object.assign(this, { place, kind, share, shareText, button, learners: [], losses: [], written: "", running: false });
+    Object.assign(this, { place, kind, share, shareText, button, learners: [], losses: [], key: "", running: false });
     button.addEventListener("click", () => (this.running ? this.stop() : this.start()));
     kind.addEventListener("change", () => this.reset());
     share.addEventListener("input", () => this.reset());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.showAll());
   }
 
-  /** Take other losses, if they are others. A bias is for many classes, and left out here. */
+  /** Take other losses, if they are others. A bias is for many classes and left out here, which may make two the same. */
   setLosses(losses) {
-    const written = JSON.stringify(losses.map(({ name, parameters }) => [name, parameters]));
-    if (written === this.written) return;
-    Object.assign(this, { written, losses: losses.map(({ name, parameters }) => ({ name, parameters: { ...parameters } })) });
+    const unbiased = new Map();
+    losses.forEach((loss, slot) => {
+      const written = writeLoss({ ...loss, epsilon: 0 });
+      if (!unbiased.has(written)) unbiased.set(written, slot);
+    });
+    const key = JSON.stringify([...unbiased]);
+    if (key === this.key) return;
+    this.key = key;
+    this.losses = [...unbiased].map(([written, slot]) => ({ ...readLoss(written), slot }));
     this.reset();
   }
 
@@ -130,7 +136,7 @@ class Playground {
     const wasRunning = this.running;
     this.shareText.textContent = `${this.share.value} %`;
     this.examples = noisyExamples(this.kind.value, Number(this.share.value) / 100);
-    this.learners = this.losses.map((loss, slot) => new Learner(loss, slot));
+    this.learners = this.losses.map((loss) => new Learner(loss));
     this.place.replaceChildren(...this.learners.map(({ element }) => element));
     this.stop();
     this.showAll();
@@ -166,7 +172,7 @@ class Playground {
 
   finish() {
     this.stop();
-    announce(this.learners.map(({ loss, result }) => `${writeLoss({ ...loss, epsilon: 0 })}: ${result.textContent}`).join("; "));
+    announce(this.learners.map(({ loss, result }) => `${writeLoss(loss)}: ${result.textContent}`).join("; "));
   }
 
   showAll() {
