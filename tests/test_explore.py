@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 import zlib
 from pathlib import Path
 
@@ -401,6 +402,14 @@ def test_the_command_writes_one_file_that_needs_no_other(tmp_path, capsys):
     assert len(text) < 200_000
     start = text.index("const catalogue = ") + len("const catalogue = ")
     assert json.loads(text[start : text.index(";\n", start)]) == json.loads(json.dumps(catalogue()))
+
+
+def test_what_is_not_installed_is_named(monkeypatch, capsys):
+    for name in ("lossmith.report.explore", "lossmith.report.explore.page"):
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert main(["explore"]) == 2
+    assert capsys.readouterr().err == "lossmith: explore needs jinja2, which is not installed: pip install 'lossmith[report]'.\n"
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path, capsys):

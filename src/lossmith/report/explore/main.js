@@ -6,7 +6,10 @@ const announce = (text) => {
   byId("announcement").textContent = text;
 };
 
+/** Milliseconds. */
 const REST_BEFORE_REFINING = 180;
+const SLOW_FRAME = 60;
+const FEWEST_DRAWS = 400;
 
 const charts = Object.fromEntries(["loss", "pull", "average"].map((name) => [
   name,
@@ -24,19 +27,29 @@ const playground = new Playground({
 let state = startingState();
 let frame = 0;
 let refinement = 0;
+let drawsWhileMoving = DRAWS_WHILE_MOVING;
 
 /** Draw soon, with few draws while something moves and with all of them when it rests. */
 function update() {
-  cancelAnimationFrame(frame);
   clearTimeout(refinement);
   document.body.dataset.drawn = "moving";
-  frame = requestAnimationFrame(() => render(DRAWS_WHILE_MOVING));
+  frame ||= requestAnimationFrame(() => {
+    frame = 0;
+    renderWhileMoving();
+  });
   refinement = setTimeout(() => {
     history.replaceState(null, "", writeState(state));
     render(DRAWS);
     playground.setLosses(state.losses);
     document.body.dataset.drawn = "exact";
   }, REST_BEFORE_REFINING);
+}
+
+/** A device that is too slow for smooth movement gets fewer draws from then on. */
+function renderWhileMoving() {
+  const begin = performance.now();
+  render(drawsWhileMoving);
+  if (performance.now() - begin > SLOW_FRAME) drawsWhileMoving = Math.max(FEWEST_DRAWS, drawsWhileMoving / 2);
 }
 
 function render(draws) {
@@ -116,7 +129,7 @@ function renderSettings() {
   byId("same-height").checked = state.height === "same";
 }
 
-function open(hash) {
+function showView(hash) {
   const read = readState(hash);
   state = read.state;
   byId("complaints").hidden = read.complaints.length === 0;
@@ -148,10 +161,10 @@ function start() {
     state.height = event.target.checked ? "same" : "own";
     update();
   });
-  byId("reset").addEventListener("click", () => open(""));
+  byId("reset").addEventListener("click", () => showView(""));
   byId("share").replaceWith(copyButton(() => location.href.split("#")[0] + writeState(state), "Copy link to this view"));
-  window.addEventListener("hashchange", () => open(location.hash));
-  open(location.hash);
+  window.addEventListener("hashchange", () => showView(location.hash));
+  showView(location.hash);
 }
 
 start();
