@@ -151,6 +151,12 @@ def test_what_is_not_defined_is_said_and_not_drawn(open_page, expression):
     assert curve(page, "loss", 1) == ""
 
 
+def test_a_loss_that_never_pulls_has_an_axis_all_the_same(open_page):
+    page = open_page("#classes=5&loss=complement-entropy")
+    assert page.locator("#pull-plot text").all_text_contents()[-3:] == ["0.6", "0.8", "1"]
+    assert page.locator("#numbers td").all_inner_texts() == ["0", "0 %", "0", "\N{EN DASH}"]
+
+
 @pytest.mark.parametrize(("num_classes", "samples"), [(3, 40_000), (10, 20_000), (100, 4_000), (1000, 400)])
 def test_average_error(evaluate, num_classes, samples):
     """Equation 3 against plain sampling: both are within 1 % of the largest average."""
@@ -307,7 +313,7 @@ def test_values_are_read_by_keyboard_and_by_pointer(open_page):
 def test_looks(open_page, page, scheme, width):
     page.set_viewport_size({"width": width, "height": 844})
     page.emulate_media(color_scheme=scheme)
-    open_page("#loss=ce&loss=gce&loss=mae&loss=nf&loss=focal&loss=nce")
+    open_page("#classes=10&loss=ce&loss=gce&loss=mae&loss=nf&loss=focal&loss=nce")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     for chart in ("loss", "pull", "average"):
         assert page.locator(f"#{chart}-plot .curve").count() == 6

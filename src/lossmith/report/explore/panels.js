@@ -37,7 +37,8 @@ function heightOf(series, axis) {
   const counts = (x, y) => Number.isFinite(y) && (axis === "logit" || (x >= INNER.low && x <= INNER.high));
   const all = series.flatMap(({ xs, ys }) => ys.filter((y, i) => counts(xs[i], y)));
   const low = Math.min(0, ...all);
-  const high = Math.max(low + 1e-9, ...all);
+  const high = Math.max(0, ...all);
+  if (low === high) return { low: 0, high: 1 };
   const air = 0.06 * (high - low);
   return { low: low < 0 ? low - air : 0, high: high + air };
 }
