@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from lossmith.data import load_data, make_noise  # noqa: F401
     from lossmith.escaping import *  # noqa: F403
+    from lossmith.experiments import Study, compare, open_study  # noqa: F401
     from lossmith.heads import *  # noqa: F403
     from lossmith.loss_scheduler import *  # noqa: F403
     from lossmith.losses import *  # noqa: F403
@@ -34,8 +36,19 @@ _HOMES = (
     "lossmith.escaping",
 )
 
+# What needs more than torch is named here, so that looking up another name does not import it.
+_EXPERIMENTS = {
+    "Study": "lossmith.experiments",
+    "compare": "lossmith.experiments",
+    "load_data": "lossmith.data",
+    "make_noise": "lossmith.data",
+    "open_study": "lossmith.experiments",
+}
+
 
 def __getattr__(name: str) -> Any:
+    if name in _EXPERIMENTS:
+        return _from_experiments(name)
     if name == "__all__":  # asked for by `from lossmith import *`
         return __dir__()
     if not name.startswith("_"):
@@ -45,5 +58,12 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'lossmith' has no attribute {name!r}")
 
 
+def _from_experiments(name: str) -> Any:
+    try:
+        return getattr(import_module(_EXPERIMENTS[name]), name)
+    except ModuleNotFoundError as error:
+        raise ImportError(f"lossmith.{name} needs {error.name}, which is not installed: pip install 'lossmith[all]'.") from error
+
+
 def __dir__() -> list[str]:
-    return sorted(["__version__", *(name for home in map(import_module, _HOMES) for name in home.__all__)])
+    return sorted(["__version__", *_EXPERIMENTS, *(name for home in map(import_module, _HOMES) for name in home.__all__)])

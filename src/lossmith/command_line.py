@@ -19,6 +19,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except BrokenPipeError:  # what reads the output, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt as stop:
+        print(f"\nlossmith: {stop or 'stopped.'}", file=sys.stderr)
+        return 130
+    except ModuleNotFoundError as error:
+        print(f"lossmith: this needs {error.name}, which is not installed: pip install 'lossmith[all]'.", file=sys.stderr)
+        return 2
     except (ValueError, OSError) as error:
         print(f"lossmith: {error}", file=sys.stderr)
         return 2

@@ -6,14 +6,18 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor
 
-__all__ = ["Recipe", "Run", "Trained"]
+__all__ = ["CURVES", "Recipe", "Run", "Trained"]
+
+CURVES = ("train_loss", "train_accuracy", "validation_accuracy", "test_accuracy", "false_label_accuracy", "memorised")
+"""What is measured after every epoch."""
 
 
 @dataclass(frozen=True)
 class Recipe:
     """How every run of a study is trained."""
 
-    model: str = "mlp"
+    model: str = "auto"
+    """The name of a model; ``auto`` stands for the one that suits the data."""
     epochs: int = 40
     batch_size: int = 64
     optimizer: str = "sgd"

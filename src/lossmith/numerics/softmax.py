@@ -134,8 +134,10 @@ def target_softmax(logits: Tensor, index: Tensor) -> TargetSoftmax:
 
 
 def values_are_at_hand(logits: Tensor) -> bool:
-    """Whether a decision that depends on values costs nothing: not on accelerators, in graphs, or in recorded gradients."""
-    return logits.device.type == "cpu" and not torch.is_grad_enabled() and not torch.compiler.is_compiling()
+    """Whether a decision that depends on values costs nothing: not on accelerators, in graphs, recorded gradients or vmap."""
+    if logits.device.type != "cpu" or torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return False
+    return not torch._C._are_functorch_transforms_active()
 
 
 def _is_moderate(prob: Tensor) -> bool:

@@ -1,0 +1,132 @@
+"""One number that makes probabilities less or more sure, chosen to make the labels as likely as possible.
+
+With ``b = 1 / T`` the mean negative log-likelihood ``f(b)`` of ``softmax(b x)`` is convex, and its slope is the mean of
+``E[x] - x_y``, E the expectation under the probabilities. The slope rises from ``mean x - x_y`` at b = 0 to ``max x - x_y`` at
+infinity, averaged over examples, so the two ends say where the minimum is before any search.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import softmax
+
+from lossmith.analysis.arrays import Array, Numbers, as_labels, as_matrix, as_probabilities
+from lossmith.analysis.calibration import expected_calibration_error, logit_negative_log_likelihood
+
+__all__ = ["TemperatureScaling", "best_temperature", "log_probabilities", "scaled_probabilities", "temperature_scaling"]
+
+_EXTREME = 2.0**900
+
+
+@dataclass(frozen=True)
+class TemperatureScaling:
+    """Likelihood and calibration before and after division of the logits by the best temperature."""
+
+    temperature: float
+    """0 and infinity are limits: see :func:`best_temperature`."""
+    nll: float
+    ece: float
+    scaled_nll: float
+    scaled_ece: float
+
+
+def temperature_scaling(
+    logits: Numbers, labels: Numbers, *, fit_on: tuple[Numbers, Numbers] | None = None, bins: int = 15
+) -> TemperatureScaling:
+    """Return the NLL and the ECE of ``softmax(logits)`` before and after temperature scaling.
+
+    The temperature is chosen on ``fit_on``, logits and labels of a validation split; without it on the examples themselves, as in
+    table 3 of Kornblith et al. 2021. For probabilities that are no softmax, pass :func:`log_probabilities` of them.
+
+    >>> scaling = temperature_scaling([[2.0, 0.0], [2.0, 0.0], [2.0, 0.0], [0.0, 2.0]], [0, 0, 1, 1])
+    >>> round(scaling.temperature, 4), round(scaling.scaled_nll, 4)
+    (1.8205, 0.5623)
+    """
+    temperature = best_temperature(*((logits, labels) if fit_on is None else fit_on))
+    before, after = scaled_probabilities(logits, 1.0), scaled_probabilities(logits, temperature)
+    return TemperatureScaling(
+        temperature,
+        logit_negative_log_likelihood(logits, labels),
+        expected_calibration_error(before, labels, bins),
+        _scaled_nll(logits, labels, temperature, after),
+        expected_calibration_error(after, labels, bins),
+    )
+
+
+def best_temperature(logits: Numbers, labels: Numbers) -> float:
+    """Return the temperature T > 0 at which ``softmax(logits / T)`` has the least negative log-likelihood, to rounding.
+
+    It is 0 where every label has the largest logit, for then sharper is always better; infinite where the logits are no better
+    than guessing, for then flatter is; and 1 where all classes of each example have the same logit, for then it does not matter.
+
+    >>> best_temperature([[1.0, 0.0]], [0]), best_temperature([[1.0, 0.0]], [1]), best_temperature([[1.0, 1.0]], [1])
+    (0.0, inf, 1.0)
+    """
+    values = as_matrix("best_temperature", "logits", logits)
+    truth = as_labels("best_temperature", labels, rows=len(values), classes=values.shape[1])
+    # The logits of one example may be shifted, and all of them scaled: differences of order 1 from that of the label.
+    differences = values - values[np.arange(len(values)), truth][:, None]
+    scale = float(np.abs(differences).max())
+    if scale == 0.0:
+        return 1.0
+    differences /= scale
+    if differences.max() <= 0.0:
+        return 0.0
+    if differences.mean() >= 0.0:
+        return float("inf")
+    sharpness = _root(lambda sharpness: _slope(differences, sharpness))
+    return scale / sharpness if sharpness > 0.0 else float("inf")
+
+
+def scaled_probabilities(logits: Numbers, temperature: float) -> Array:
+    """Return ``softmax(logits / temperature)``; for temperature 0 the limit, which shares 1 between the largest logits.
+
+    >>> scaled_probabilities([[3.0, 3.0, 1.0]], 0.0)
+    array([[0.5, 0.5, 0. ]])
+    """
+    if not temperature >= 0.0:
+        raise ValueError(f"scaled_probabilities: temperature must be >= 0, got {temperature}.")
+    values = as_matrix("scaled_probabilities", "logits", logits)
+    values = values - values.max(1, keepdims=True)
+    if temperature == 0.0:
+        largest = values == 0.0
+        return np.asarray(largest / largest.sum(1, keepdims=True))
+    return np.asarray(softmax(values / temperature, axis=1))
+
+
+def log_probabilities(probabilities: Numbers) -> Array:
+    """Return the logarithms, which are logits of probabilities; those that are 0 count as the least number of single precision.
+
+    >>> log_probabilities([[1.0, 0.0]]).round(2)
+    array([[   0.  , -103.28]])
+    """
+    smallest = float(np.finfo(np.float32).smallest_subnormal)
+    return np.asarray(np.log(np.maximum(as_probabilities("log_probabilities", probabilities), smallest)))
+
+
+def _slope(differences: Array, sharpness: float) -> float:
+    """Return the derivative of the mean NLL with respect to ``sharpness``, of logits relative to that of the label."""
+    return float((softmax(sharpness * differences, axis=1) * differences).sum(1).mean())
+
+
+def _root(increasing: Callable[[float], float]) -> float:
+    """Return where a function that is negative at 0 and positive at infinity becomes 0, or the end where it does so too near."""
+    low, high = 0.5, 1.0
+    while increasing(high) < 0.0:
+        low, high = high, 2.0 * high
+        if high > _EXTREME:
+            return float("inf")
+    while increasing(low) > 0.0:
+        low, high = low / 2.0, low
+        if low < 1.0 / _EXTREME:
+            return 0.0
+    return float(brentq(increasing, low, high, xtol=1e-15 * high, rtol=1e-15))
+
+
+def _scaled_nll(logits: Numbers, labels: Numbers, temperature: float, scaled: Array) -> float:
+    if temperature == 0.0 or np.isinf(temperature):  # a temperature chosen on other examples may rule out a label: infinity
+        with np.errstate(divide="ignore"):
+            return float(-np.log(scaled[np.arange(len(scaled)), np.asarray(labels)]).mean())
+    return logit_negative_log_likelihood(logits, labels, temperature=temperature)

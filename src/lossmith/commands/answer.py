@@ -1,0 +1,31 @@
+"""What ``compare`` and ``resume`` do and print."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lossmith.experiments.comparison import Comparison
+    from lossmith.experiments.study import Study
+
+__all__ = ["train_and_answer"]
+
+
+def train_and_answer(comparison: "Comparison", *, report: bool = True) -> None:
+    """Train what is missing of a study, then print its table and recommendation, and write its report."""
+    from lossmith.experiments.progress import progress_display
+
+    with progress_display() as display:
+        study = comparison.train(display)
+    print(_tables(study))
+    print()
+    print(study.recommend())
+    print()
+    if report:
+        from lossmith.report import write_report
+
+        print(f"Report: {write_report(study)}")
+    print(f"Study: {study.folder}")
+
+
+def _tables(study: "Study") -> str:
+    heading = "Accuracy on clean test labels, mean +- standard error over the seeds, by label noise"
+    return f"{heading}\n{study.table().fillna('').rename_axis(index=None, columns=None).to_string()}"

@@ -1,0 +1,132 @@
+"""``lossmith compare [DATA]``."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+NAME = "compare"
+HELP = "train a set of losses on your data, under label noise, over seeds, and say which is best"
+EPILOG = """examples:
+  lossmith compare
+  lossmith compare reviews.csv --target rating --losses ce,gce,"logit-bias(mae)",bi-tempered --noise 0,0.2 --seeds 10
+  lossmith compare photos/ --model resnet20
+  lossmith compare study.toml --dry-run
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take data and settings. What is not given has the default of the settings, so that no default is written here."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EPILOG
+    parser.argument_default = argparse.SUPPRESS
+    parser.add_argument(
+        "data",
+        nargs="?",
+        metavar="DATA",
+        help="a table, images, arrays, the name of a data set, or a study.toml (default: digits)",
+    )
+    _add_study(parser.add_argument_group("what to compare"))
+    _add_training(parser.add_argument_group("training"))
+    _add_data(parser.add_argument_group("data"))
+    _add_output(parser.add_argument_group("output"))
+
+
+def _add_study(group: Any) -> None:
+    group.add_argument(
+        "--losses",
+        type=listed(str),
+        metavar="LIST",
+        help="losses or objectives, such as ce,gce(q=0.5); the first is the baseline",
+    )
+    group.add_argument("--noise", type=listed(str), metavar="LIST", help="such as 0,0.2,pair(0.3) (default: 0,0.2,0.4)")
+    group.add_argument("--seeds", type=int, metavar="N", help="runs of each loss and noise (default: 5)")
+    group.add_argument(
+        "--rates", type=listed(float), metavar="LIST", help="learning rates to choose from on the validation split"
+    )
+    group.add_argument("--search-seeds", type=int, metavar="N", help="runs of each learning rate that the choice is made by")
+    group.add_argument("--search-noise", metavar="WHERE", help="choose learning rates on the first noise, for all, or on each")
+    group.add_argument("--clean-validation", action="store_true", help="leave the labels of the validation split as they are")
+
+
+def _add_training(group: Any) -> None:
+    group.add_argument(
+        "--model", metavar="NAME", help="linear, mlp, mlp1024, cnn, resnet20, resnet32 or lstm (default: what suits the data)"
+    )
+    group.add_argument("--epochs", type=int, metavar="N")
+    group.add_argument("--batch-size", type=int, metavar="N")
+    group.add_argument("--optimizer", metavar="NAME", help="sgd, adam, adamw or adadelta")
+    group.add_argument(
+        "--schedule", metavar="NAME", help="of the learning rate: constant, cosine, steps, warmup-cosine or exponential"
+    )
+    group.add_argument("--momentum", type=float, metavar="X")
+    group.add_argument("--weight-decay", type=float, metavar="X")
+    group.add_argument("--mixup", type=float, metavar="X", help="parameter of the Beta distribution of mixing weights")
+    group.add_argument("--averaging", type=float, metavar="X", help="decay of the moving average of the weights")
+    group.add_argument("--patience", type=int, metavar="N", help="stop after N epochs without a better validation accuracy")
+    group.add_argument(
+        "--select", metavar="WHICH", help="the epoch whose predictions count: last, or best on the validation split"
+    )
+    group.add_argument("--keep", type=listed(str), metavar="LIST", help="what to keep of each run: features, weights")
+
+
+def _add_data(group: Any) -> None:
+    group.add_argument("--target", metavar="COLUMN", help="the column of the labels")
+    group.add_argument("--true-label", metavar="COLUMN", help="the column of the true classes, where labels are noisy already")
+    group.add_argument("--test", metavar="DATA", help="data of its own for the test split")
+    group.add_argument("--split-column", metavar="COLUMN", help="the column that says train, validation or test")
+    group.add_argument("--test-share", type=float, metavar="X")
+    group.add_argument("--validation-share", type=float, metavar="X")
+    group.add_argument("--text", metavar="HOW", help="texts as hashed ngrams, or as words for an lstm")
+
+
+def _add_output(group: Any) -> None:
+    group.add_argument("--output", type=Path, metavar="FOLDER", help="of the study (default: studies/NAME)")
+    group.add_argument("--workers", type=int, metavar="N", help="processes that train (default: one for each processor)")
+    group.add_argument("--dry-run", action="store_true", help="print the plan, what it would cost and write, and stop")
+    group.add_argument("--no-report", action="store_true", help="write no report")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Compare, print the table and the recommendation, and name the report."""
+    from lossmith.experiments.settings import read_settings
+
+    given = {name: value for name, value in vars(options).items() if name != "run"}
+    how: dict[str, Any] = {name: given.pop(name) for name in ("output", "workers", "dry_run", "no_report") if name in given}
+    file = Path(given.get("data", "digits"))
+    if file.suffix == ".toml":
+        given = {**read_settings(file), **{name: value for name, value in given.items() if name != "data"}}
+    _compare(given, how)
+
+
+def _compare(given: dict[str, Any], how: dict[str, Any]) -> None:
+    from lossmith.commands.answer import train_and_answer
+    from lossmith.experiments.comparison import planned
+    from lossmith.experiments.settings import settings_from
+
+    comparison = planned(settings_from(given), output=how.get("output"), workers=how.get("workers"))
+    if how.get("dry_run"):
+        print(comparison.describe())
+    else:
+        train_and_answer(comparison, report=not how.get("no_report"))
+
+
+def listed(read: Callable[[str], Any]) -> Callable[[str], list[Any]]:
+    """Return a reader of lists, whose items may have commas within brackets.
+
+    >>> listed(str)("ce, gce(q=0.5), agce(b=1, q=0.5)")
+    ['ce', 'gce(q=0.5)', 'agce(b=1, q=0.5)']
+    """
+
+    def items(text: str) -> list[Any]:
+        depth, parts = 0, [""]
+        for letter in text:
+            depth += (letter in "([{") - (letter in ")]}")
+            if letter == "," and depth == 0:
+                parts.append("")
+            else:
+                parts[-1] += letter
+        return [read(part.strip()) for part in parts if part.strip()]
+
+    items.__name__ = f"list of {read.__name__}"  # argparse shows it in its error
+    return items

@@ -1,0 +1,24 @@
+"""``lossmith export STUDY FILE``."""
+
+import argparse
+from pathlib import Path
+
+NAME = "export"
+HELP = "write the results of a study as CSV, Parquet, LaTeX or Markdown"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take a study and a file whose ending names the form."""
+    parser.add_argument("study", type=Path, metavar="STUDY", help="the folder of a study")
+    parser.add_argument(
+        "file", type=Path, metavar="FILE", help="every run: .csv or .parquet; the table of losses x noise: .tex or .md"
+    )
+    parser.add_argument("--metric", default="accuracy", help="for the table (default: accuracy)")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Write the file and print its name."""
+    from lossmith.experiments.study import open_study
+    from lossmith.report.tables import export_results
+
+    print(export_results(open_study(options.study), options.file, options.metric))

@@ -1,0 +1,151 @@
+"""What a study is to do, as it is written on the command line, in a file, or in Python."""
+
+import inspect
+import os
+import shlex
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from lossmith.data import load_data, make_noise
+from lossmith.experiments.plan import Recipe
+from lossmith.losses.limits import is_whole
+from lossmith.losses.nearest import nearest
+from lossmith.objectives import make_objective
+
+__all__ = ["Settings", "read_settings", "settings_from"]
+
+DEFAULT_LOSSES = ("ce", "focal", "label-smoothing", "ce-el", "sce", "gce", "bi-tempered", "nce-mae", "mae", "logit-bias(mae)")
+RATES = {"sgd": (0.003, 0.01, 0.03, 0.1, 0.3), "adadelta": (0.1, 0.3, 1.0, 3.0)}
+ADAPTIVE_RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
+LOADING = tuple(name for name in inspect.signature(load_data).parameters if name not in ("source", "name"))
+"""The settings that say how the data is read: what the function that reads it takes."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A study: data, losses, label noise, seeds, and how each run is trained."""
+
+    data: str = "digits"
+    losses: tuple[str, ...] = DEFAULT_LOSSES
+    noise: tuple[str, ...] = ("0", "0.2", "0.4")
+    seeds: int = 5
+    rates: tuple[float, ...] = ()
+    """The learning rates that are tried for each loss; one is taken as it is. By default a grid for the optimizer."""
+    search_seeds: int = 2
+    """Runs of each learning rate that the choice is made by."""
+    search_noise: str = "first"
+    """Where learning rates are chosen: on the ``first`` noise, for all, as Staats, Thamm and Rosenow do on clean labels; or on
+    ``each`` for itself."""
+    clean_validation: bool = False
+    """Whether the validation split keeps its labels where the training split's are corrupted."""
+    loading: Mapping[str, Any] = field(default_factory=dict)
+    recipe: Recipe = field(default_factory=Recipe)
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__
+        set_(self, "losses", tuple(self.losses))
+        set_(self, "noise", tuple(dict.fromkeys(repr(make_noise(noise)) for noise in self.noise)))
+        set_(self, "rates", tuple(float(rate) for rate in self.rates) or RATES.get(self.recipe.optimizer, ADAPTIVE_RATES))
+        self._check()
+
+    def _check(self) -> None:
+        for name in ("losses", "noise"):
+            if not getattr(self, name):
+                raise ValueError(f"compare: {name} must name at least one, got none.")
+        repeated = {loss for loss in self.losses if self.losses.count(loss) > 1}
+        if repeated:
+            raise ValueError(f"compare: losses must differ, got {repeated.pop()!r} twice.")
+        for name in ("seeds", "search_seeds"):
+            if not is_whole(getattr(self, name)) or getattr(self, name) < 1:
+                raise ValueError(f"compare: {name} must be a whole number >= 1, got {getattr(self, name)!r}.")
+        if self.search_noise not in ("first", "each"):
+            raise ValueError(f"compare: search_noise must be 'first' or 'each', got {self.search_noise!r}.")
+        if not all(rate > 0 for rate in self.rates):
+            raise ValueError(f"compare: rates must be > 0, got {min(self.rates)!r}.")
+
+    @property
+    def searched(self) -> bool:
+        """Return whether there is a learning rate to choose."""
+        return len(self.rates) > 1
+
+    @property
+    def searched_noise(self) -> tuple[str, ...]:
+        """The noises on which learning rates are chosen."""
+        return self.noise if self.search_noise == "each" else self.noise[:1]
+
+    def planned(self) -> int:
+        """Return the number of runs: those of the search, and those that count and were not among them."""
+        search = len(self.searched_noise) * len(self.rates) * self.search_seeds
+        both = len(self.searched_noise) * min(self.seeds, self.search_seeds)
+        return len(self.losses) * (search + len(self.noise) * self.seeds - both)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the settings in plain numbers, text, lists and dictionaries."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Settings":
+        """Return the settings that :meth:`as_json` gave."""
+        recipe = Recipe(**{**stored["recipe"], "keep": tuple(stored["recipe"]["keep"])})
+        return cls(**{**stored, "recipe": recipe})
+
+    def check_objectives(self, own: Mapping[str, Any]) -> None:
+        """Raise an error for a loss that nobody knows: neither the catalogue nor the user, who may have brought some."""
+        for loss in self.losses:
+            if loss not in own:
+                make_objective(loss)
+
+    def command(self, output: Path) -> str:
+        """Return the command that does this study again."""
+        default = Settings(data=self.data)
+        changed = {name: value for name, value in self.flat().items() if value != default.flat().get(name)}
+        words = ["lossmith", "compare", self.data]
+        for name, value in changed.items():
+            option = f"--{name.replace('_', '-')}"
+            words += [option] if value is True else [option, _written(value)]
+        return shlex.join([*words, "--output", os.fspath(output)])
+
+    def flat(self) -> dict[str, Any]:
+        """Return every setting but the data by the name it has in a file and on the command line."""
+        own = {name: value for name, value in vars(self).items() if name not in ("data", "loading", "recipe")}
+        return {**own, **self.loading, **vars(self.recipe)}
+
+
+def _written(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+
+
+def settings_from(values: Mapping[str, Any]) -> Settings:
+    """Make settings from names and values, of which the recipe's and the data's stand beside the others.
+
+    >>> settings_from({"losses": ["ce", "gce"], "epochs": 10, "target": "rating"}).recipe.epochs
+    10
+    """
+    of_recipe = {known.name for known in fields(Recipe)}
+    own = {known.name for known in fields(Settings)} - {"recipe", "loading"}
+    for name in values:
+        if name not in own | of_recipe | set(LOADING):
+            raise ValueError(f"compare: unknown setting {name!r}{nearest(name, sorted(own | of_recipe | set(LOADING)))}")
+    recipe = Recipe(**{name: _frozen(value) for name, value in values.items() if name in of_recipe})
+    loading = {name: value for name, value in values.items() if name in LOADING}
+    return Settings(**{name: _frozen(value) for name, value in values.items() if name in own}, loading=loading, recipe=recipe)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def read_settings(file: Path) -> dict[str, Any]:
+    """Read a study that is written down in TOML. Paths in it are relative to the file."""
+    try:
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{file}: {error}") from error
+    for name in ("data", "test"):
+        written = values.get(name)
+        if isinstance(written, str) and (file.parent / written).exists():
+            values[name] = os.fspath(file.parent / written)
+    return values

@@ -1,0 +1,78 @@
+"""Parts of sections: tables, legends, choices."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from markupsafe import Markup
+
+from lossmith.report.subject import Series
+from lossmith.report.svg import element
+
+__all__ = ["MISSING", "cases", "copyable", "figure", "legend", "loss_name", "values_table"]
+
+MISSING = "\N{EN DASH}"
+"""Stands in a table where there is nothing to tell."""
+
+
+def values_table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
+    """Return a plain table whose first column names its rows."""
+    head = element("thead", element("tr", *(element("th", name, scope="col") for name in header)))
+    body = element("tbody", *(_values_row(row) for row in rows))
+    return element("div", element("table", element("caption", caption), head, body, class_="plain"), class_="scroll")
+
+
+def _values_row(row: Sequence[str]) -> Markup:
+    return element("tr", element("th", row[0], scope="row"), *(element("td", text) for text in row[1:]))
+
+
+def legend(series: Iterable[Series]) -> Markup:
+    """Return a button a loss, which shows or hides the loss in every figure."""
+    return element("div", *map(_legend_button, series), class_="legend", role="group", aria_label="Losses shown in the figures")
+
+
+def _legend_button(series: Series) -> Markup:
+    return element(
+        "button",
+        _swatch(series),
+        series.name,
+        type="button",
+        aria_pressed="true",
+        data_toggle=series.number,
+        class_=series.style,
+    )
+
+
+def _swatch(series: Series) -> Markup:
+    line = element("line", x1=1, x2=21, y1=5, y2=5, class_="line")
+    return element("svg", line, viewBox="0 0 22 10", class_=f"swatch {series.style}", aria_hidden="true")
+
+
+def loss_name(series: Series) -> Markup:
+    """Return the name of a loss with its colour."""
+    return element("span", _swatch(series), element("code", series.name), class_="loss")
+
+
+def figure(body: Markup, caption: str, *, key: str, before: Markup | str = "") -> Markup:
+    """Return a figure with its caption below; ``key`` names it for links and tests."""
+    return element("figure", before, body, element("figcaption", caption), id=f"figure-{key}")
+
+
+def cases(label: str, bodies: Mapping[str, Markup], key: str, first: str | None = None) -> Markup:
+    """Return several bodies of which the reader chooses one, ``first`` at the beginning; without a script all are shown."""
+    if len(bodies) == 1:
+        return next(iter(bodies.values()))
+    options = [
+        element("option", name, value=number, selected="selected" if name == first else None)
+        for number, name in enumerate(bodies)
+    ]
+    choice = element("label", f"{label} ", element("select", *options, id=f"choice-{key}", autocomplete="off"), class_="choice")
+    shown = [
+        element("div", element("h4", name, class_="case-name"), body, class_="case", data_case=number)
+        for number, (name, body) in enumerate(bodies.items())
+    ]
+    return element("div", choice, *shown, class_="cases")
+
+
+def copyable(text: str) -> Markup:
+    """Return text in a box with a button that copies it."""
+    button = element("button", "Copy", type="button", class_="copy")
+    return element("div", element("pre", element("code", text), tabindex=0), button, class_="copyable")

@@ -1,0 +1,38 @@
+"""The sections of a report, a module each; its function ``section(subject)`` returns None where there is nothing to show."""
+
+from collections.abc import Callable
+
+from lossmith.report.section import Section
+from lossmith.report.sections import (
+    calibration,
+    confusion,
+    cost,
+    differences,
+    false_labels,
+    learning_curves,
+    learning_rates,
+    noise_levels,
+    provenance,
+    results,
+)
+from lossmith.report.subject import Subject
+
+__all__ = ["PROVENANCE", "SECTIONS", "SectionMaker"]
+
+SectionMaker = Callable[[Subject], Section | None]
+
+SECTIONS: tuple[SectionMaker, ...] = (
+    results.section,
+    differences.section,
+    noise_levels.section,
+    learning_curves.section,
+    false_labels.section,
+    calibration.section,
+    confusion.section,
+    cost.section,
+    learning_rates.section,
+)
+"""What comes below the answer, in order."""
+
+PROVENANCE: SectionMaker = provenance.section
+"""What was run and how to run it again; the last on the page."""

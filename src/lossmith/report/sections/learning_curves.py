@@ -1,0 +1,52 @@
+"""Test accuracy during training."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from lossmith.report.elements import figure, legend
+from lossmith.report.line_panels import Axis, Curve, Panel, fitting_range, in_reach, line_panels
+from lossmith.report.section import Section
+from lossmith.report.subject import Subject
+
+__all__ = ["curve_panels", "section"]
+
+
+def section(subject: Subject) -> Section | None:
+    """Return a panel a noise level."""
+    panels = curve_panels(subject, "test_accuracy", subject.noises)
+    if not panels:
+        return None
+    lead = "A curve that rises and then falls has begun to fit wrong labels. One that stays low has not begun to learn."
+    focused = [replace(panel, y=Axis.share("test accuracy", _focus(panel))) for panel in panels]
+    body = line_panels(focused, Axis("epoch"), Axis.share("test accuracy"))
+    caption = "Accuracy on the test split after each epoch, mean over seeds; bands are ± one standard error."
+    return Section("curves", "Learning curves", lead, figure(body, caption, key="curves", before=legend(subject.series)))
+
+
+def _focus(panel: Panel) -> tuple[float, float]:
+    """Return the range of all but the first quarter of the epochs, in which every loss climbs and none can be told apart."""
+    return fitting_range(in_reach(panel.curves), skip=0.25, margin=0.08)
+
+
+def curve_panels(subject: Subject, column: str, noises: Sequence[str]) -> list[Panel]:
+    """Return a panel a noise level with a column of the study's curves, mean ± standard error over seeds."""
+    curves = subject.study.curves()
+    if column not in curves:
+        return []
+    grouped = curves.dropna(subset=column).groupby(["noise", "loss", "epoch"])[column].agg(["mean", "sem"])
+    return [_panel(subject, grouped.loc[noise], noise) for noise in noises if noise in grouped.index.get_level_values("noise")]
+
+
+def _panel(subject: Subject, table: pd.DataFrame, noise: str) -> Panel:
+    epochs = np.sort(table.index.get_level_values("epoch").unique())
+    present = set(table.index.get_level_values("loss"))
+    curves = []
+    for series in subject.series:
+        if series.name in present:
+            rows = table.loc[series.name].reindex(epochs)
+            mean, error = rows["mean"].to_numpy(float), rows["sem"].to_numpy(float)
+            curves.append(Curve(series, mean, mean - error, mean + error))
+    return Panel(subject.noise_title(noise), epochs.astype(float), curves)

@@ -1,0 +1,110 @@
+"""Temperature scaling: the minimum is the minimum, and its limits are what they are said to be."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from scipy.special import softmax
+
+from lossmith.analysis.calibration import (
+    expected_calibration_error,
+    logit_negative_log_likelihood,
+    negative_log_likelihood,
+)
+from lossmith.analysis.temperature import (
+    best_temperature,
+    log_probabilities,
+    scaled_probabilities,
+    temperature_scaling,
+)
+
+
+def noisy_logits(rows=300, classes=4, scale=6.0, seed=0):
+    random = np.random.default_rng(seed)
+    labels = random.integers(classes, size=rows)
+    return scale * (np.eye(classes)[labels] + random.normal(size=(rows, classes))), labels
+
+
+@pytest.mark.parametrize("scale", [1e-6, 0.3, 6.0, 1e8])
+def test_minimum_against_a_search(scale):
+    logits, labels = noisy_logits(scale=scale)
+    search = minimize_scalar(lambda t: logit_negative_log_likelihood(logits, labels, temperature=scale * math.exp(t)), tol=1e-10)
+    assert best_temperature(logits, labels) == pytest.approx(scale * math.exp(search.x), rel=1e-6)
+
+
+@given(st.integers(0, 1000), st.floats(0.01, 100.0), st.floats(-50.0, 50.0))
+@settings(max_examples=40, deadline=None)
+def test_scaling_and_shifting_logits(seed, factor, shift):
+    logits, labels = noisy_logits(rows=40, seed=seed)
+    temperature = best_temperature(logits, labels)
+    assert best_temperature(factor * logits + shift, labels) == pytest.approx(factor * temperature, rel=1e-9)
+
+
+@given(st.integers(0, 1000), st.integers(1, 30), st.integers(1, 5))
+@settings(max_examples=60, deadline=None)
+def test_scaling_never_hurts_the_likelihood(seed, rows, classes):
+    random = np.random.default_rng(seed)
+    result = temperature_scaling(random.normal(size=(rows, classes)), random.integers(classes, size=rows))
+    assert result.scaled_nll <= result.nll + 1e-14
+    assert 0.0 <= result.scaled_ece <= 1.0
+
+
+def test_slope_at_the_minimum_is_rounding():
+    """Newton's decrement ``slope**2 / curvature`` bounds how far the likelihood is from its minimum."""
+    logits, labels = noisy_logits()
+    temperature = best_temperature(logits, labels)
+    step = 1e-4 * temperature
+    below, at, above = (logit_negative_log_likelihood(logits, labels, temperature=temperature + d) for d in (-step, 0.0, step))
+    assert at < min(below, above)
+    probabilities = softmax(logits / temperature, 1)
+    slope = ((probabilities - np.eye(4)[labels]) * logits).sum(1).mean()
+    assert abs(slope) < 1e-13 * np.abs(logits).max()
+
+
+def test_limits():
+    assert best_temperature([[2.0, 1.0], [0.0, 5.0]], [0, 1]) == 0.0
+    assert best_temperature([[2.0, 1.0], [0.0, 5.0]], [1, 0]) == math.inf
+    assert best_temperature([[2.0, 2.0], [7.0, 7.0]], [1, 0]) == 1.0
+    assert best_temperature([[2.0]], [0]) == 1.0
+    right = temperature_scaling([[2.0, 1.0], [0.0, 5.0]], [0, 1])
+    assert (right.scaled_nll, right.scaled_ece) == (0.0, 0.0)
+    wrong = temperature_scaling([[2.0, 1.0], [0.0, 5.0]], [1, 0])
+    assert wrong.scaled_nll == pytest.approx(math.log(2.0))
+    tied = temperature_scaling([[2.0, 2.0, 1.0]], [0])
+    assert tied.scaled_nll == pytest.approx(math.log(2.0))
+
+
+@pytest.mark.parametrize("gap", [1e-300, 1e-12])
+def test_extreme_ratios_end(gap):
+    assert best_temperature([[1.0, 0.0], [0.0, gap]], [0, 0]) >= 0.0
+    assert best_temperature([[0.0, gap], [0.0, 1.0]], [1, 0]) > 1.0
+
+
+def test_validation_split_chooses():
+    logits, labels = noisy_logits()
+    fit, fit_labels = noisy_logits(seed=1)
+    result = temperature_scaling(logits, labels, fit_on=(fit, fit_labels))
+    assert result.temperature == best_temperature(fit, fit_labels) != best_temperature(logits, labels)
+    scaled = softmax(logits / result.temperature, 1)
+    assert result.scaled_nll == pytest.approx(negative_log_likelihood(scaled, labels), rel=1e-12)
+    assert result.scaled_ece == pytest.approx(expected_calibration_error(scaled, labels), rel=1e-12)
+
+
+def test_sure_on_validation_wrong_on_test():
+    result = temperature_scaling([[0.0, 1.0]], [0], fit_on=([[1.0, 0.0]], [0]))
+    assert (result.temperature, result.scaled_nll) == (0.0, math.inf)
+
+
+def test_log_probabilities_are_logits():
+    logits, _ = noisy_logits()
+    probabilities = softmax(logits, 1)
+    np.testing.assert_allclose(softmax(log_probabilities(probabilities), 1), probabilities, rtol=1e-12)
+    assert np.isfinite(log_probabilities([[1.0, 0.0]])).all()
+
+
+def test_bad_temperature():
+    with pytest.raises(ValueError, match=r"^scaled_probabilities: temperature must be >= 0, got nan\.$"):
+        scaled_probabilities([[1.0]], math.nan)

@@ -1,0 +1,194 @@
+"""Stacks in worker processes: the same numbers, and a clean end whatever happens."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from lossmith.experiments import workers
+from lossmith.experiments.composition import compose_stacks
+from lossmith.experiments.plan import Recipe, Trained
+from lossmith.experiments.workers import Progress, train_all
+from training_reference import digits, job
+
+RECIPE = Recipe(epochs=2, batch_size=32)
+
+
+def all_trained(*args: object, **options: object) -> dict[object, Trained]:
+    return {trained.run: trained for trained in train_all(*args, **options)}  # type: ignore[arg-type]
+
+
+def test_numbers_do_not_depend_on_the_workers() -> None:
+    data = digits(100)
+    jobs = [job(data, loss, seed) for loss in ("ce", "dropout", "gce", "two-pass-cot") for seed in range(2)]
+    one, two = (all_trained(jobs, data, RECIPE, workers=count) for count in (1, 2))
+    assert set(one) == set(two) == {own.run for own in jobs}
+    for run, trained in one.items():
+        assert np.array_equal(trained.test_logits, two[run].test_logits)
+        assert trained.curves == {name: pytest.approx(curve, nan_ok=True, abs=0) for name, curve in two[run].curves.items()}
+
+
+def test_threads_of_this_process_are_put_back() -> None:
+    data = digits(50)
+    torch.set_num_threads(2)
+    try:
+        list(train_all([job(data, "ce")], data, RECIPE, workers=1))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+
+
+def test_stacks_share_an_architecture_and_keep_equal_losses_together() -> None:
+    data = digits(50)
+    jobs = [job(data, loss, seed) for seed in range(5) for loss in ("ce", "gce", "dropout", "mae", "bi-tempered")]
+    stacks = compose_stacks(jobs, data, RECIPE)
+    named = [[jobs[number].run.loss for number in stack] for stack in stacks]
+    assert named == [["ce"] * 5 + ["gce"] * 5, ["mae"] * 5 + ["bi-tempered"] * 5, ["dropout"] * 5]
+    assert sorted(number for stack in stacks for number in stack) == list(range(25))
+
+
+def test_what_cannot_be_stacked_runs_one_by_one() -> None:
+    data = digits(50, images=True)
+    jobs = [job(data, "ce", seed) for seed in range(3)]
+    assert compose_stacks(jobs, data, Recipe(model="resnet20")) == [[0], [1], [2]]
+    # Three million weights, of which a stack takes four.
+    assert compose_stacks(
+        jobs, data, Recipe(), lambda *_: nn.Sequential(nn.Flatten(), nn.Linear(64, 46875), nn.Linear(46875, 10))
+    ) == [
+        [0],
+        [1],
+        [2],
+    ]
+
+
+def test_progress_reaches_the_parent() -> None:
+    data, told = digits(50), []
+    jobs = [job(data, loss, seed) for loss in ("ce", "dropout") for seed in range(3)]
+    list(train_all(jobs, data, RECIPE, workers=2, on_progress=told.append))
+    assert sorted(told) == [Progress(stack, 3, epoch, 2) for stack in range(2) for epoch in (1, 2)]
+
+
+def test_finished_runs_are_left_out_and_change_nothing() -> None:
+    data = digits(50)
+    jobs = [job(data, loss, seed) for loss in ("ce", "dropout") for seed in range(3)]
+    everything = all_trained(jobs, data, RECIPE, workers=1)
+    finished = [own.run for own in jobs[:2]] + [own.run for own in jobs[3:]]
+    rest = all_trained(jobs, data, RECIPE, workers=1, finished=finished)
+    assert list(rest) == [jobs[2].run]
+    assert np.array_equal(rest[jobs[2].run].test_logits, everything[jobs[2].run].test_logits)
+    assert list(train_all(jobs, data, RECIPE, finished=[own.run for own in jobs])) == []
+
+
+class Dies(nn.Module):
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return logits.sum()
+
+
+class Raises(nn.Module):
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        raise ValueError("UsersLoss: no such luck.")
+
+
+@pytest.mark.parametrize(
+    ("loss", "error", "message"),
+    [
+        (Dies(), RuntimeError, r"train_all: a worker process died with exit code -9 in stack \d of 2; -9 mostly means"),
+        (Raises(), ValueError, r"^UsersLoss: no such luck\.\nIn a worker process:"),
+    ],
+)
+def test_a_worker_that_fails_is_an_error_here(loss: nn.Module, error: type[Exception], message: str) -> None:
+    data = digits(50)
+    jobs = [job(data, loss), job(data, "dropout")]
+    with pytest.raises(error, match=message):
+        list(train_all(jobs, data, RECIPE, workers=2))
+    assert multiprocessing.active_children() == []
+
+
+def test_closing_the_iterator_ends_the_workers() -> None:
+    data = digits(50)
+    jobs = [job(data, "ce"), job(data, "dropout"), job(data, "two-pass-cot")]
+    results = train_all(jobs, data, Recipe(epochs=200), workers=2)
+    next(results)
+    assert multiprocessing.active_children()
+    results.close()
+    assert multiprocessing.active_children() == []
+
+
+def test_a_model_that_cannot_be_pickled_trains_in_workers_or_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = digits(50)
+    jobs = [job(data, "ce", seed) for seed in range(2)]
+
+    def build(shape: tuple[int, ...], classes: int) -> nn.Module:
+        return nn.Sequential(nn.Linear(64, classes), nn.BatchNorm1d(classes))
+
+    forked = all_trained(jobs, data, RECIPE, build=build, workers=2)
+    monkeypatch.setattr(workers._Shop, "_start_method", lambda _: "spawn")
+    here = all_trained(jobs, data, RECIPE, build=build, workers=2)
+    for run, trained in forked.items():
+        assert np.array_equal(trained.test_logits, here[run].test_logits)
+
+
+def test_workers_can_be_spawned() -> None:
+    data = digits(50)
+    jobs = [job(data, loss) for loss in ("ce", "dropout(loss=gce)")]
+    forked = all_trained(jobs, data, RECIPE, workers=2)
+    spawned = all_trained(jobs, data, RECIPE, workers=2, threads=2)
+    for run, trained in forked.items():
+        np.testing.assert_allclose(trained.test_logits, spawned[run].test_logits, rtol=1e-4, atol=1e-4)
+
+
+INTERRUPTED = """
+import sys
+sys.path[:0] = {paths!r}
+from lossmith.experiments.plan import Recipe
+from lossmith.experiments.workers import train_all
+from training_reference import digits, job
+
+data = digits(200)
+jobs = [job(data, "ce"), job(data, "dropout")]
+try:
+    for _ in train_all(jobs, data, Recipe(epochs=100000), workers=2, on_progress=lambda event: print(event, flush=True)):
+        pass
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_worker_outlives_its_parent(number: signal.Signals) -> None:
+    paths = [str(Path(__file__).parent), *sys.path]
+    command = [sys.executable, "-c", INTERRUPTED.format(paths=paths)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes, start_new_session=True) as process:  # noqa: S603 - our own script
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith("Progress")
+        if number == signal.SIGINT:
+            os.killpg(process.pid, number)  # what a terminal does for Ctrl-C
+        else:
+            process.kill()
+        # The workers hold the same streams: reading to the end waits for all of them.
+        output, errors = process.communicate(timeout=60)
+    assert errors == ""
+    assert ("interrupted" in output) is (number == signal.SIGINT)
+    deadline = time.monotonic() + 10
+    while _group_exists(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _group_exists(process.pid)
+
+
+def _group_exists(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
