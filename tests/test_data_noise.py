@@ -278,3 +278,12 @@ def test_noise_that_does_not_fit_the_data(noise, message):
     with pytest.raises(ValueError) as error:
         corrupted(noise, toy([5, 5]))
     assert str(error.value) == message
+
+
+def test_wrong_types():
+    assert str(make_noise(np.float32(0.25))) == "symmetric(0.25)"
+    for wrong in (True, None, [0.1]):
+        with pytest.raises(TypeError, match="make_noise: noise must be text or a rate, got"):
+            make_noise(wrong)
+    with pytest.raises(ValueError, match="SymmetricNoise: seed must be an integer >= 0, got -1"):
+        make_noise(0.1).corrupt(DIGITS, DIGITS.train, -1)

@@ -10,7 +10,7 @@ from lossmith.data import load_data
 from lossmith.data.splits import Shares, make_splits
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=100)
 @given(
     st.lists(st.integers(0, 40), min_size=2, max_size=8).filter(sum),
     st.floats(0, 0.45),

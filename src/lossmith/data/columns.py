@@ -13,6 +13,7 @@ from lossmith.data.arrays import Encoded, standardised
 from lossmith.data.column_kinds import are_numbers, column_kind, plain_columns, read_numbers
 from lossmith.data.examples import Array
 from lossmith.data.texts import hashed_ngrams, word_numbers
+from lossmith.data.wording import listed, quoted
 
 __all__ = ["encode_table"]
 
@@ -47,11 +48,11 @@ def encode_table(frame: pd.DataFrame, train: Tensor, *, text: str, owner: str) -
 def _encode_words(frame: pd.DataFrame, rows: Array, kinds: dict[str, str], owner: str, notes: tuple[str, ...]) -> Encoded:
     texts = [column for column, kind in kinds.items() if kind == "text"]
     if not texts:
-        raise ValueError(f"{owner}: text='words' needs a column of texts, got {_listed(list(frame.columns))}.")
+        raise ValueError(f"{owner}: text='words' needs a column of texts, got {quoted(frame.columns)}.")
     ignored = [column for column, kind in kinds.items() if kind in _ENCODERS and kind != "text"]
     joined = [" ".join(parts) for parts in zip(*(_strings(frame[column]) for column in texts), strict=True)]
     if ignored:
-        notes = (*notes, f"words of {_listed(texts)} alone are used, not {_listed(ignored)}")
+        notes = (*notes, f"words of {quoted(texts)} alone are used, not {quoted(ignored)}")
     return Encoded(torch.from_numpy(word_numbers(joined, rows)), notes)
 
 
@@ -140,19 +141,10 @@ _DROPPED = {
 def _reading_notes(frame: pd.DataFrame, kinds: dict[str, str]) -> tuple[str, ...]:
     """Say how columns are read, which are dropped, and where values are missing."""
     columns = {kind: [column for column, found in kinds.items() if found == kind] for kind in (*_PLURALS, *_DROPPED)}
-    read = [f"{plural}: {_listed(columns[kind])}" for kind, plural in _PLURALS.items() if columns[kind]]
+    read = [f"{plural}: {quoted(columns[kind])}" for kind, plural in _PLURALS.items() if columns[kind]]
     gaps = [f"{column!r} {share:.1%}" for column, share in frame.isna().mean().items() if share and kinds[column] != "constant"]
     return (
         *([f"read as {'; '.join(read)}"] if read else []),
-        *(f"{_listed(columns[kind])}: dropped, {why}" for kind, why in _DROPPED.items() if columns[kind]),
-        *([f"missing values: {_shortened(gaps)}"] if gaps else []),
+        *(f"{quoted(columns[kind])}: dropped, {why}" for kind, why in _DROPPED.items() if columns[kind]),
+        *([f"missing values: {listed(gaps)}"] if gaps else []),
     )
-
-
-def _listed(columns: list[str]) -> str:
-    return _shortened([repr(column) for column in columns])
-
-
-def _shortened(words: list[str]) -> str:
-    shown = ", ".join(words[:10])
-    return shown if len(words) <= 10 else f"{shown} and {len(words) - 10} more"

@@ -1,6 +1,6 @@
 """What a user should know about data before training on it."""
 
-from collections.abc import Mapping
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +9,7 @@ from torch import Tensor
 from lossmith.data.examples import Array
 from lossmith.data.labels import Classes
 from lossmith.data.splits import Splits
+from lossmith.data.wording import listed, quoted
 
 __all__ = ["data_notes"]
 
@@ -26,21 +27,16 @@ def data_notes(inputs: Tensor, classes: Classes, splits: Splits) -> tuple[str, .
 
 def _class_notes(labels: Array, classes: tuple[str, ...], splits: Splits) -> list[str]:
     train, validation, test = (np.bincount(labels[rows.numpy()], minlength=len(classes)) for rows in splits)
-    rare = {name: int(count) for name, count in zip(classes, train, strict=True) if 0 < count < _RARE}
-    notes = [f"rare classes, by training rows: {_counted(rare)}"] if rare else []
+    rare = [f"{name!r} {count}" for name, count in zip(classes, train, strict=True) if 0 < count < _RARE]
+    notes = [f"rare classes, by training rows: {listed(rare)}"] if rare else []
     for absent, what in (
         ((train == 0) & (test + validation > 0), "are in no training row, so no model can learn them"),
         ((train > 0) & (test == 0), "are in no test row" + (", having too few rows" if rare else "")),
         (train + validation + test == 0, "are in no row at all"),
     ):
         if absent.any():
-            notes.append(f"classes {', '.join(repr(name) for name, one in zip(classes, absent, strict=True) if one)} {what}")
+            notes.append(f"classes {quoted(itertools.compress(classes, absent))} {what}")
     return notes
-
-
-def _counted(counts: Mapping[str, int]) -> str:
-    shown = ", ".join(f"{name!r} {count}" for name, count in list(counts.items())[:10])
-    return shown if len(counts) <= 10 else f"{shown} and {len(counts) - 10} more"
 
 
 class _Duplicates(NamedTuple):

@@ -18,6 +18,7 @@ from lossmith.data.examples import Array, Examples, joined
 from lossmith.data.idx_files import idx_examples
 from lossmith.data.table_files import Table, tidy_columns
 from lossmith.data.tables import Roles, examples_of_table
+from lossmith.data.wording import listed
 from lossmith.losses.nearest import nearest
 
 __all__ = ["FOLDER_VARIABLE", "KNOWN_SETS", "KnownSet", "read_known_set"]
@@ -82,8 +83,7 @@ class _Search:
                 if self.part
                 else f"say which, as {self.name}:{known[0]}."
             )
-            more = f" and {len(known) - 20} more" if len(known) > 20 else ""
-            raise ValueError(f"load_data: {asked} There are {', '.join(known[:20])}{more}.")
+            raise ValueError(f"load_data: {asked} There are {listed(known, most=20)}.")
         return self.part
 
 
