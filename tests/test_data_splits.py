@@ -58,3 +58,18 @@ def test_classes_only_in_the_test_are_reported():
 def test_shares_must_leave_something():
     with pytest.raises(ValueError, match=r"validation_share and test_share must leave rows to train on, got \(0.5, 0.5\)."):
         load_data("iris", validation_share=0.5, test_share=0.5)
+
+
+def test_fewer_rows_keep_the_proportions_of_classes_and_given_splits():
+    labels = np.repeat(["a", "b"], [300, 100])
+    table = pd.DataFrame({"x": np.arange(400.0), "label": labels, "part": np.tile(["train", "train", "train", "test"], 100)})
+    data = load_data(table, target="label", split_column="part", rows=80)
+    assert len(data.labels) == 80
+    assert len(data.test) == 20
+    assert np.bincount(data.labels).tolist() == [60, 20]
+    assert "80 of 400 rows are used, drawn by chance" in data.notes
+    again, other = (load_data(table, target="label", split_column="part", rows=80, seed=seed) for seed in (0, 1))
+    assert data.fingerprint() == again.fingerprint() != other.fingerprint()
+    assert len(load_data(table, target="label", rows=1000).labels) == 400
+    with pytest.raises(ValueError, match=r"^load_data: rows must be a whole number >= 1, got 0\.$"):
+        load_data(table, target="label", rows=0)

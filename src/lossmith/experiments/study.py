@@ -175,7 +175,8 @@ class Study:
         rates = self.rates()
         keys = zip(frame.loss, frame.noise, frame.learning_rate, strict=True)
         chosen = [rates.get((loss, noise)) == rate for loss, noise, rate in keys]
-        return np.asarray(chosen, bool) & np.asarray(frame.seed < self.plan.seeds)
+        counted: np.ndarray = np.asarray(chosen, bool) & np.asarray(frame.seed < self.plan.seeds)
+        return counted
 
 
 def open_study(folder: str | Path) -> Study:
