@@ -9,6 +9,7 @@ from PIL import Image
 
 from lossmith.command_line import main
 from lossmith.experiments import compare
+from lossmith.experiments.ranking import rank_losses
 from lossmith.experiments.several_studies import joined_results, ranking_text
 from lossmith.experiments.statistics import block_means, rank
 from lossmith.report.rank_figure import draw_ranking
@@ -58,8 +59,6 @@ def test_text_of_one_block_and_of_missing_ones():
 @pytest.mark.parametrize("losses", [2, 7])
 def test_figure(tmp_path, losses):
     blocks = pd.DataFrame(np.random.default_rng(losses).random((9, losses)), columns=[f"loss{n}" for n in range(losses)])
-    from lossmith.experiments.ranking import rank_losses
-
     file = draw_ranking(rank_losses(blocks), blocks, tmp_path / "new" / "ranks.png")
     with Image.open(file) as image:
         assert np.asarray(image.convert("L")).std() > 5  # something is drawn

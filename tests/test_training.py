@@ -129,7 +129,27 @@ class Branching(nn.Linear):
         return super().forward(inputs if inputs.sum() > 0 else -inputs)
 
 
-@pytest.mark.parametrize(("model", "stackable"), [(Convolutions, False), (Gated, True), (Branching, False)])
+class Forgetful(nn.Linear):
+    """A model that draws random numbers without a module for it."""
+
+    def __init__(self) -> None:
+        super().__init__(64, 10)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return super().forward(nn.functional.dropout(inputs, 0.5, self.training))
+
+
+class Frozen(nn.Sequential):
+    """A model whose first layer is not trained."""
+
+    def __init__(self) -> None:
+        super().__init__(nn.Linear(64, 20), nn.ReLU(), nn.Linear(20, 10))
+        self[0].requires_grad_(False)
+
+
+@pytest.mark.parametrize(
+    ("model", "stackable"), [(Convolutions, False), (Gated, True), (Branching, False), (Forgetful, False), (Frozen, True)]
+)
 @pytest.mark.parametrize("averaging", [0.0, 0.9])
 def test_models_that_users_bring(model: type[nn.Module], stackable: bool, averaging: float) -> None:
     data = digits(100, images=model is Convolutions)

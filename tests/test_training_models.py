@@ -227,4 +227,10 @@ def test_jobs_that_cannot_be_trained() -> None:
 def test_models_that_return_logits_leave_no_final_layer(loss: str) -> None:
     data = digits()
     with pytest.raises(ValueError, match=f"^{loss}: needs a final layer of its own, which a model that returns logits"):
-        list(train_all([job(data, loss)], data, Recipe(), build=lambda shape, classes: nn.Linear(*shape, classes)))
+        train_all([job(data, loss)], data, Recipe(), build=lambda shape, classes: nn.Linear(*shape, classes))
+
+
+def test_models_must_return_a_logit_for_each_class() -> None:
+    data = digits()
+    with pytest.raises(ValueError, match=r"^build: the model must return 10 logits for each row, got \(2, 7\) for 2 rows\.$"):
+        train_all([job(data, "ce")], data, Recipe(), build=lambda shape, classes: nn.Linear(64, 7))

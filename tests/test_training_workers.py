@@ -119,7 +119,7 @@ def test_closing_the_iterator_ends_the_workers() -> None:
     results = train_all(jobs, data, Recipe(epochs=200), workers=2)
     next(results)
     assert multiprocessing.active_children()
-    results.close()  # type: ignore[attr-defined]
+    results.close()
     assert multiprocessing.active_children() == []
 
 

@@ -151,7 +151,9 @@ def unbiased_gram(features: Tensor) -> Array:
     precision = torch.promote_types(features.dtype, torch.float32)
     rows = features.detach().flatten(1) if features.dim() > 1 else features.detach().unsqueeze(1)
     moved = rows.to(precision) - rows[:1].to(precision)
-    gram = (moved @ moved.T).double().cpu().numpy()
+    # NumPy knows that the product is symmetric and forms half of it.
+    gram = moved.numpy() @ moved.numpy().T if moved.device.type == "cpu" else (moved @ moved.T).cpu().numpy()
+    gram = gram.astype(np.float64)
     if not np.isfinite(gram).all():
         raise ValueError("unbiased_gram: features must be finite, and their squares, too.")
     rounding = _ROUNDING * torch.finfo(precision).eps

@@ -13,7 +13,11 @@ from scipy.optimize import brentq
 from scipy.special import softmax
 
 from lossmith.analysis.arrays import Array, Numbers, as_labels, as_matrix, as_probabilities
-from lossmith.analysis.calibration import expected_calibration_error, logit_negative_log_likelihood
+from lossmith.analysis.calibration import (
+    expected_calibration_error,
+    logit_negative_log_likelihood,
+    negative_log_likelihood,
+)
 
 __all__ = ["TemperatureScaling", "best_temperature", "log_probabilities", "scaled_probabilities", "temperature_scaling"]
 
@@ -50,7 +54,7 @@ def temperature_scaling(
         temperature,
         logit_negative_log_likelihood(logits, labels),
         expected_calibration_error(before, labels, bins),
-        _scaled_nll(logits, labels, temperature, after),
+        _nll(logits, labels, temperature, after),
         expected_calibration_error(after, labels, bins),
     )
 
@@ -125,8 +129,8 @@ def _root(increasing: Callable[[float], float]) -> float:
     return float(brentq(increasing, low, high, xtol=1e-15 * high, rtol=1e-15))
 
 
-def _scaled_nll(logits: Numbers, labels: Numbers, temperature: float, scaled: Array) -> float:
-    if temperature == 0.0 or np.isinf(temperature):  # a temperature chosen on other examples may rule out a label: infinity
-        with np.errstate(divide="ignore"):
-            return float(-np.log(scaled[np.arange(len(scaled)), np.asarray(labels)]).mean())
+def _nll(logits: Numbers, labels: Numbers, temperature: float, probabilities: Array) -> float:
+    # A limit that was chosen on other examples may rule out a label: then it is infinite.
+    if temperature == 0.0 or np.isinf(temperature):
+        return negative_log_likelihood(probabilities, labels)
     return logit_negative_log_likelihood(logits, labels, temperature=temperature)

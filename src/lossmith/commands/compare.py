@@ -74,9 +74,15 @@ def _add_data(group: Any) -> None:
     group.add_argument("--target", metavar="COLUMN", help="the column of the labels")
     group.add_argument("--true-label", metavar="COLUMN", help="the column of the true classes, where labels are noisy already")
     group.add_argument("--test", metavar="DATA", help="data of its own for the test split")
+    group.add_argument("--validation", metavar="DATA", help="data of its own for the validation split")
     group.add_argument("--split-column", metavar="COLUMN", help="the column that says train, validation or test")
     group.add_argument("--test-share", type=float, metavar="X")
     group.add_argument("--validation-share", type=float, metavar="X")
+    group.add_argument("--rows", type=int, metavar="N", help="use N rows at most, drawn by chance")
+    group.add_argument("--seed", type=int, metavar="N", help="decides which rows serve for what (default: 0)")
+    group.add_argument("--groups", metavar="COLUMN", help="the column of coarse groups of classes, for noise within them")
+    group.add_argument("--resize", type=int, metavar="PIXELS", help="height and width for images of different sizes")
+    group.add_argument("--folder", metavar="FOLDER", help="where data that is known by name can be found")
     group.add_argument("--text", metavar="HOW", help="texts as hashed ngrams, or as words for an lstm")
 
 

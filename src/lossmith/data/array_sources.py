@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
 from lossmith.data.examples import Array, Examples, joined
+from lossmith.data.table_files import unique_columns
 from lossmith.data.tables import split_name
 
 __all__ = ["examples_of_arrays", "examples_of_pair", "looks_like_arrays", "read_npz"]
@@ -63,13 +65,17 @@ def examples_of_pair(pair: tuple[Any, ...], name: str) -> Examples:
 
 
 def _examples(name: str, inputs: Any, labels: Any, true_labels: Any = None) -> Examples:
-    features = _array(inputs)
+    try:
+        features = _array(inputs)
+    except ValueError as error:
+        raise ValueError(f"{name}: inputs must all have one shape.") from error
     truth = None if true_labels is None else _label_array(true_labels, name)
     found = _label_array(labels, name)
     for what, given in (("labels", found), ("true labels", truth)):
         if given is not None and len(given) != len(features):
             raise ValueError(f"{name}: inputs and {what} must be equally many, got {len(features)} and {len(given)}.")
-    return Examples(name, features, found, true_labels=truth)
+    table = isinstance(inputs, pd.DataFrame) or features.dtype.kind in "OUS"
+    return Examples(name, _columns(inputs, features) if table else features, found, true_labels=truth)
 
 
 def _role(key: object) -> tuple[str, str] | None:
@@ -83,8 +89,16 @@ def _role(key: object) -> tuple[str, str] | None:
 
 def _array(given: Any) -> Array:
     if isinstance(given, torch.Tensor):
-        return given.detach().cpu().numpy()
+        return np.asarray((given.float() if given.dtype == torch.bfloat16 else given).detach().cpu().numpy())
     return np.asarray(given.toarray() if hasattr(given, "toarray") else given)
+
+
+def _columns(given: Any, inputs: Array) -> pd.DataFrame:
+    """Return texts, or rows of text and numbers, as a table; a table as it is."""
+    if isinstance(given, pd.DataFrame):
+        return unique_columns(given).frame
+    frame = pd.DataFrame(inputs).infer_objects()
+    return frame.set_axis(["text"] if frame.shape[1] == 1 else [f"column{place + 1}" for place in frame.columns], axis=1)
 
 
 def _label_array(given: Any, name: str) -> Array:

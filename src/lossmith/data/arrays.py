@@ -1,6 +1,6 @@
 """Arrays as inputs of a network: features and images, standardised on training rows."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -9,9 +9,10 @@ from torch import Tensor
 
 from lossmith.data.examples import Array
 
-__all__ = ["Encoded", "channels_first", "check_finite", "encode_array", "standardise"]
+__all__ = ["Encoded", "channels_first", "check_finite", "encode_array", "standardised"]
 
-_BLOCK = 4096  # rows at a time, so that a large set is never copied whole into double precision
+_BLOCK = 256  # images at a time
+_CONSTANT = 1e-13  # deviation of numbers up to 1 that comes from rounding
 
 
 class Encoded(NamedTuple):
@@ -26,25 +27,25 @@ def encode_array(array: Array, train: Tensor, *, owner: str, words: bool = False
     if array.dtype == object or array.dtype.kind not in "biuf":
         raise ValueError(f"{owner}: inputs must be numbers, got {array.dtype}.")
     if words and array.ndim == 2 and array.dtype.kind in "iu":
+        if array.min() < 0:
+            raise ValueError(f"{owner}: words must be numbers >= 0, got {array.min()}.")
         return Encoded(torch.from_numpy(array.astype(np.int64)))
     check_finite(array, owner)
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim == 2:
-        return standardise(torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32)), train, owner=owner)
+        return _standardised_features(array.astype(np.float64), train, owner)
     return _standardised_images(channels_first(array, owner), train)
 
 
-def standardise(features: Tensor, train: Tensor, *, owner: str) -> Encoded:
-    """Give every column mean 0 and deviation 1 over the training rows; drop those that are constant there."""
-    known = features[train].double()
-    mean, deviation = known.mean(0), known.std(0, correction=0)
-    varies = deviation > 1e-12 * (1 + mean.abs())
-    if not varies.any():
-        raise ValueError(f"{owner}: every input is constant, so there is nothing to learn from.")
-    kept = ((features[:, varies].double() - mean[varies]) / deviation[varies]).float()
-    dropped = int((~varies).sum())
-    return Encoded(kept, (f"{dropped} of {len(varies)} inputs are constant in training rows: dropped",) if dropped else ())
+def standardised(features: Array, rows: Array) -> tuple[Array, Array]:
+    """Give every column mean 0 and deviation 1 over these rows, and return which columns vary there; the others are left out."""
+    scale = np.abs(features[rows]).max(0)
+    scale[scale == 0] = 1.0  # dividing by the largest number first, squares can neither overflow nor vanish
+    known = features[rows] / scale
+    mean, deviation = known.mean(0), known.std(0)
+    varies = deviation > _CONSTANT
+    return (features[:, varies] / scale[varies] - mean[varies]) / deviation[varies], varies
 
 
 def channels_first(images: Array, owner: str) -> Array:
@@ -73,22 +74,26 @@ def check_finite(array: Array, owner: str) -> None:
         raise ValueError(f"{owner}: inputs must be finite, got {int(bad.sum())} NaN or infinite numbers, the first in {where}.")
 
 
+def _standardised_features(features: Array, train: Tensor, owner: str) -> Encoded:
+    scaled, varies = standardised(features, train.numpy())
+    if not varies.any():
+        raise ValueError(f"{owner}: every input is constant, so there is nothing to learn from.")
+    dropped = int((~varies).sum())
+    notes = (f"{dropped} of {len(varies)} inputs are constant in training rows: dropped",) if dropped else ()
+    return Encoded(torch.from_numpy(scaled.astype(np.float32)), notes)
+
+
 def _standardised_images(images: Array, train: Tensor) -> Encoded:
-    channels = images.shape[1]
-    total, squares, count = np.zeros(channels), np.zeros(channels), 0
-    for block in _blocks(images, train.numpy()):
-        total += block.sum((0, 2, 3))
-        squares += np.square(block).sum((0, 2, 3))
-        count += block[:, 0].size
-    mean = total / count
-    deviation = np.sqrt(np.maximum(squares / count - mean**2, 0))
-    scale = 1 / np.where(deviation > 1e-6 * (1 + abs(mean)), deviation, 1.0)
-    inputs = np.empty(images.shape, dtype=np.float32)
-    for start, block in enumerate(_blocks(images, np.arange(len(images)))):
-        inputs[start * _BLOCK : (start + 1) * _BLOCK] = (block - mean[:, None, None]) * scale[:, None, None]
-    return Encoded(torch.from_numpy(inputs))
+    """Give every channel mean 0 and deviation 1 over the training images; sums are in double precision."""
+    inputs = torch.from_numpy(np.ascontiguousarray(images)).float()
+    mean = _by_image(inputs, torch.Tensor.float)[train].mean(0)
+    inputs -= mean.float()[:, None, None]
+    square = _by_image(inputs, torch.Tensor.square)[train].mean(0)
+    deviation = torch.where(square.sqrt() > 1e-6 * (1 + mean.abs()), square.sqrt(), 1.0)
+    inputs /= deviation.float()[:, None, None]
+    return Encoded(inputs)
 
 
-def _blocks(images: Array, rows: Array) -> Iterator[Array]:
-    for start in range(0, len(rows), _BLOCK):
-        yield images[rows[start : start + _BLOCK]].astype(np.float64)
+def _by_image(images: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return the mean of a function of the pixels for each image and channel, a few images at a time to save memory."""
+    return torch.cat([function(block).mean((2, 3), dtype=torch.float64) for block in images.chunk(max(1, len(images) // _BLOCK))])

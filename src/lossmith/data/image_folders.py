@@ -8,6 +8,7 @@ from PIL import Image, UnidentifiedImageError
 
 from lossmith.data.examples import Array, Examples, joined
 from lossmith.data.tables import split_name
+from lossmith.losses.limits import Limits
 
 __all__ = ["IMAGE_SUFFIXES", "image_examples"]
 
@@ -20,6 +21,8 @@ def image_examples(folder: Path, name: str, resize: int | tuple[int, int] | None
 
     Images of different sizes are refused, unless ``resize`` gives one side, or height and width.
     """
+    for side in () if resize is None else (resize,) if isinstance(resize, int) else resize:
+        Limits(1, whole=True).check("resize", side, owner="load_data")
     splits = {split_name(inner.name): inner for inner in _folders(folder)}
     if "train" in splits:
         found = {split: _files(inner) for split, inner in splits.items() if split is not None}

@@ -1,42 +1,42 @@
 """What a user should know about data before training on it."""
 
-import hashlib
-from collections.abc import Mapping
+import itertools
 from typing import NamedTuple
 
 import numpy as np
 from torch import Tensor
 
 from lossmith.data.examples import Array
+from lossmith.data.labels import Classes
 from lossmith.data.splits import Splits
+from lossmith.data.wording import listed, quoted
 
 __all__ = ["data_notes"]
 
 _RARE = 10  # training rows
 
 
-def data_notes(inputs: Tensor, labels: Array, classes: tuple[str, ...], splits: Splits) -> tuple[str, ...]:
-    """Return a line on rare classes, on classes that a split lacks, and on equal inputs, where there are any."""
-    return (*_class_notes(labels, classes, splits), *_duplicate_notes(inputs, labels, splits))
+def data_notes(inputs: Tensor, classes: Classes, splits: Splits) -> tuple[str, ...]:
+    """Return a line on wrong labels, on rare classes, on classes that a split lacks, and on equal inputs, where there are any."""
+    notes = [*_class_notes(classes.labels, classes.names, splits), *_duplicate_notes(inputs, classes.labels, splits)]
+    if classes.true_labels is not None:
+        wrong = (classes.labels != classes.true_labels)[splits.train.numpy()].mean()
+        notes.append(f"training labels that differ from the true labels: {wrong:.1%}")
+    return tuple(notes)
 
 
 def _class_notes(labels: Array, classes: tuple[str, ...], splits: Splits) -> list[str]:
     train, validation, test = (np.bincount(labels[rows.numpy()], minlength=len(classes)) for rows in splits)
-    rare = {name: int(count) for name, count in zip(classes, train, strict=True) if 0 < count < _RARE}
-    notes = [f"rare classes, by training rows: {_counted(rare)}"] if rare else []
+    rare = [f"{name!r} {count}" for name, count in zip(classes, train, strict=True) if 0 < count < _RARE]
+    notes = [f"rare classes, by training rows: {listed(rare)}"] if rare else []
     for absent, what in (
         ((train == 0) & (test + validation > 0), "are in no training row, so no model can learn them"),
         ((train > 0) & (test == 0), "are in no test row" + (", having too few rows" if rare else "")),
         (train + validation + test == 0, "are in no row at all"),
     ):
         if absent.any():
-            notes.append(f"classes {', '.join(repr(name) for name, one in zip(classes, absent, strict=True) if one)} {what}")
+            notes.append(f"classes {quoted(itertools.compress(classes, absent))} {what}")
     return notes
-
-
-def _counted(counts: Mapping[str, int]) -> str:
-    shown = ", ".join(f"{name!r} {count}" for name, count in list(counts.items())[:10])
-    return shown if len(counts) <= 10 else f"{shown} and {len(counts) - 10} more"
 
 
 class _Duplicates(NamedTuple):
@@ -60,8 +60,8 @@ def _duplicate_notes(inputs: Tensor, labels: Array, splits: Splits) -> list[str]
 
 
 def _duplicates(inputs: Tensor, labels: Array, test: Array) -> _Duplicates:
-    digests = [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in inputs.numpy()]
-    _, group = np.unique(np.array(digests, dtype="S16"), return_inverse=True)
+    digests = np.array([hash(row.tobytes()) for row in inputs.numpy()])  # 64 bits each
+    _, group = np.unique(digests, return_inverse=True)
     groups = group.max() + 1
     in_test = np.zeros(len(labels), dtype=bool)
     in_test[test] = True

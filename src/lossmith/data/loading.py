@@ -43,6 +43,7 @@ def load_data(
     validation_share: float = 0.15,
     test_share: float = 0.2,
     seed: int = 0,
+    rows: int | None = None,
     text: str = "ngrams",
     resize: int | tuple[int, int] | None = None,
     folder: str | Path | None = None,
@@ -64,6 +65,7 @@ def load_data(
         validation_share: Share of the rows to divide that become the validation split, where the source has none.
         test_share: The same of the test split.
         seed: Decides which rows these are. Every class is divided in the same proportion.
+        rows: How many rows to use at most, by chance, of every class and given split in the same proportion; all if not given.
         text: Whether texts become hashed ``ngrams``, beside all other columns, or ``words`` in their order, alone.
         resize: One side, or height and width, for images of different sizes.
         folder: Where to look for known data first; the environment variable ``LOSSMITH_DATA`` does the same.
@@ -82,7 +84,26 @@ def load_data(
     parts = {"": source, "validation": validation, "test": test}
     opened = {split: _opened(part, resize, folder) for split, part in parts.items() if part is not None}
     examples = _together(opened, roles, name or _name(source))
-    return _prepared(_with_labels(examples), Shares(validation_share, test_share), seed, text)
+    return _prepared(_at_most(rows, _with_labels(examples), seed), Shares(validation_share, test_share), seed, text)
+
+
+def _at_most(rows: int | None, examples: Examples, seed: int) -> Examples:
+    """Leave out rows by chance, if there are too many, so that classes and splits keep their proportions."""
+    if rows is None:
+        return examples
+    Limits(1, whole=True).check("rows", rows, owner="load_data")
+    total = len(examples.labels)
+    if rows >= total:
+        return examples
+    split = np.full(total, "") if examples.split is None else examples.split
+    strata = pd.DataFrame({"split": split, "label": examples.labels.astype(str)}).groupby(["split", "label"]).indices.values()
+    generator = np.random.default_rng(seed)
+    # Rounding the running total, and not each count, makes the counts add up.
+    ends = np.round(np.cumsum([len(stratum) for stratum in strata]) * rows / total).astype(int)
+    counts = np.diff(ends, prepend=0)
+    kept = [generator.permutation(stratum)[:count] for stratum, count in zip(strata, counts, strict=True)]
+    smaller = examples.rows(np.sort(np.concatenate(kept)))
+    return replace(smaller, notes=(*examples.notes, f"{rows} of {total} rows are used, drawn by chance"))
 
 
 def _prepared(examples: Examples, shares: Shares, seed: int, text: str) -> PreparedData:
@@ -90,6 +111,9 @@ def _prepared(examples: Examples, shares: Shares, seed: int, text: str) -> Prepa
     splits = make_splits(classes.labels, examples.split, shares, seed)
     if len(np.unique(classes.labels[splits.train])) < 2:
         raise ValueError(f"{examples.name}: training rows must have two classes at least, got {len(splits.train)} rows of one.")
+    for name, rows, share in (("validation", splits.validation, shares.validation), ("test", splits.test, shares.test)):
+        if share and not len(rows):
+            raise ValueError(f"{examples.name}: no class has enough rows, 3 at least, to leave any for the {name} split.")
     encoded = _encoded(examples, splits, text)
     return PreparedData(
         examples.name,
@@ -99,7 +123,7 @@ def _prepared(examples: Examples, shares: Shares, seed: int, text: str) -> Prepa
         *splits,
         true_labels=None if classes.true_labels is None else torch.from_numpy(classes.true_labels),
         groups=class_groups(examples.groups, classes.names, examples.name),
-        notes=(*examples.notes, *encoded.notes, *data_notes(encoded.inputs, classes.labels, classes.names, splits)),
+        notes=(*examples.notes, *encoded.notes, *data_notes(encoded.inputs, classes, splits)),
     )
 
 

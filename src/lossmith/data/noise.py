@@ -3,6 +3,8 @@
 import re
 from collections.abc import Callable
 
+import numpy as np
+
 from lossmith.data.class_noise import (
     AsymmetricNoise,
     MatrixNoise,
@@ -50,7 +52,7 @@ def make_noise(noise: str | float | LabelNoise) -> LabelNoise:
     """
     if isinstance(noise, LabelNoise):
         return noise
-    if isinstance(noise, int | float):
+    if isinstance(noise, int | float | np.number) and not isinstance(noise, bool):
         return SymmetricNoise(float(noise)) if noise else NoNoise()
     if not isinstance(noise, str):
         raise TypeError(f"make_noise: noise must be text or a rate, got {type(noise).__name__}.")

@@ -70,6 +70,9 @@ def _counts(rows: int, shares: dict[str, float]) -> dict[str, int]:
     ... )
     ({'test': 20, 'validation': 15}, {'test': 1, 'validation': 1}, {'test': 0, 'validation': 0})
     """
-    if rows <= len(shares):
+    if rows <= 2:
         return dict.fromkeys(shares, 0)
-    return {name: max(1, int(share * rows + 0.5)) if share else 0 for name, share in shares.items()}
+    counts = {name: max(1, int(share * rows + 0.5)) if share else 0 for name, share in shares.items()}
+    while sum(counts.values()) >= rows:  # both were rounded up
+        counts[max(counts, key=lambda name: counts[name])] -= 1
+    return counts

@@ -8,18 +8,21 @@ import lzma
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-__all__ = ["TABLE_SUFFIXES", "Table", "read_table", "tidy_columns"]
+__all__ = ["TABLE_SUFFIXES", "Table", "read_table", "tidy_columns", "unique_columns"]
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".parquet", ".pq")
 _OPENERS: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _SEPARATORS = ",;\t|"
 _MISSING = ("?", "-", "")  # beside NA, NaN, null, None and what else pandas takes for missing
 _SAMPLE_LINES = 50
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_NO_HEADER = "the file has no header: columns are called column1, column2, ..."
 
 
 class Table(NamedTuple):
@@ -39,33 +42,48 @@ def read_table(path: Path) -> Table:
     if not text.strip():
         raise ValueError(f"{path}: the file is empty.")
     separator = _separator(text)
-    header = _has_header(_fields(text, separator, 1)[0])
-    frame = _parsed(text, separator, header, path)
-    table = tidy_columns(frame, str(path))
-    return (
-        table
-        if header
-        else Table(table.frame, ("the file has no header: columns are called column1, column2, ...", *table.notes))
-    )
+    first = _fields(text, separator, 1)[0]
+    header = _has_header(first)
+    names, notes = _unique(first) if header else ([f"column{place + 1}" for place in range(len(first))], (_NO_HEADER,))
+    table = tidy_columns(_parsed(text, separator, header, names, path), str(path))
+    return Table(table.frame, notes)
 
 
 def tidy_columns(frame: pd.DataFrame, owner: str) -> Table:
-    """Give every column one name, without spaces around it, and make sure that there are rows and columns."""
+    """Make sure that there are rows and columns, and give every column a name of its own."""
     if frame.shape[1] < 2:
         raise ValueError(
             f"{owner}: not a table: needs a target and something to tell it from, got columns {list(frame.columns)}."
         )
     if not len(frame):
         raise ValueError(f"{owner}: the table has a header but no rows.")
-    seen: Counter[str] = Counter()
-    names, notes = [], []
-    for column in frame.columns:
-        name = str(column).strip()
-        seen[name] += 1
-        names.append(name if seen[name] == 1 else f"{name}.{seen[name] - 1}")
-        if seen[name] > 1:
-            notes.append(f"column {name!r} comes more than once: also read as {names[-1]!r}")
-    return Table(frame.set_axis(names, axis=1).reset_index(drop=True), tuple(notes))
+    return unique_columns(frame)
+
+
+def unique_columns(frame: pd.DataFrame) -> Table:
+    """Give every column a name of its own, and number the rows from 0."""
+    names, notes = _unique(list(map(str, frame.columns)))
+    return Table(frame.set_axis(names, axis=1).reset_index(drop=True), notes)
+
+
+def _unique(given: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Give every column a name of its own.
+
+    >>> _unique(["x", " x ", "x.1", ""])
+    (['x', 'x.1', 'x.1.1', 'unnamed4'], ("column 'x' comes again: called 'x.1'", "column 'x.1' comes again: called 'x.1.1'"))
+    """
+    names: list[str] = []
+    notes = []
+    for place, written in enumerate(given):
+        name = wanted = written.strip() or f"unnamed{place + 1}"
+        again = 0
+        while name in names:
+            again += 1
+            name = f"{wanted}.{again}"
+        names.append(name)
+        if again:
+            notes.append(f"column {wanted!r} comes again: called {name!r}")
+    return names, tuple(notes)
 
 
 def _parquet(path: Path) -> pd.DataFrame:
@@ -84,10 +102,14 @@ def _text(path: Path) -> str:
             raw: bytes = file.read()
     except (EOFError, gzip.BadGzipFile, lzma.LZMAError) as error:
         raise ValueError(f"{path}: cannot be unpacked ({error}).") from error
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return raw.decode("utf-16")
-    if b"\0" in raw:
+    if b"\0" in raw and not raw.startswith(_UTF_16):
         raise ValueError(f"{path}: not a table of text, but binary data.")
+    return _decoded(raw).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _decoded(raw: bytes) -> str:
+    if raw.startswith(_UTF_16):
+        return raw.decode("utf-16", errors="replace")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -97,21 +119,23 @@ def _text(path: Path) -> str:
 def _fields(text: str, separator: str, lines: int) -> list[list[str]]:
     reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
     rows: list[list[str]] = []
-    for row in reader:
-        if row:
-            rows.append(row)
-        if len(rows) == lines:
-            break
-    return rows
+    with suppress(csv.Error):  # a field of extreme length; what was read so far has to do
+        while len(rows) < lines and (row := next(reader, None)) is not None:
+            rows += [row] if row else []
+    return rows or [[]]
 
 
 def _separator(text: str) -> str:
-    """Return the separator that cuts the first lines into the most fields, equally many in nearly all of them."""
+    """Return the separator that cuts the first lines into the most fields, as many in nearly all of them as in the header.
 
-    def fields(separator: str) -> int:
-        lengths = Counter(len(row) for row in _fields(text, separator, _SAMPLE_LINES))
-        length, times = lengths.most_common(1)[0]
-        return length if times >= 0.8 * lengths.total() else 1
+    Rows may also have one field more than the header, if they start with a name of their own.
+    """
+
+    def fields(separator: str) -> tuple[int, bool]:
+        header, *rows = _fields(text, separator, _SAMPLE_LINES)
+        (length, times), *_ = Counter(map(len, rows or [header])).most_common(1)
+        fits = times >= 0.8 * len(rows) and length - len(header) in (0, 1)
+        return (length, length == len(header)) if fits else (1, False)
 
     return max(_SEPARATORS, key=fields)
 
@@ -130,8 +154,7 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _parsed(text: str, separator: str, header: bool, path: Path) -> pd.DataFrame:
-    names = None if header else [f"column{place + 1}" for place in range(len(_fields(text, separator, 1)[0]))]
+def _parsed(text: str, separator: str, header: bool, names: list[str], path: Path) -> pd.DataFrame:
     try:
         frame = pd.read_csv(
             io.StringIO(text),
@@ -144,11 +167,13 @@ def _parsed(text: str, separator: str, header: bool, path: Path) -> pd.DataFrame
         )
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise ValueError(f"{path}: not a table: {_reason(error)}.") from error
-    unnamed = {name: "" for name in frame.columns if re.fullmatch(r"Unnamed: \d+", str(name)) and frame[name].isna().all()}
-    return frame.drop(columns=list(unnamed))  # what a separator at the end of each line makes
+    # A separator at the end of each line makes a column without name and values.
+    return frame.drop(columns=[name for name in names if name.startswith("unnamed") and frame[name].isna().all()])
 
 
 def _reason(error: Exception) -> str:
+    if "EOF inside string" in str(error):
+        return "a quotation mark is never closed"
     found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
     return (
         f"line {found[2]} has {found[3]} fields where {found[1]} were expected" if found else str(error).strip().splitlines()[-1]

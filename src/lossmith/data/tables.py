@@ -10,6 +10,7 @@ import pandas as pd
 from lossmith.data.examples import Array, Examples, Groups
 from lossmith.data.labels import class_name
 from lossmith.data.table_files import Table
+from lossmith.data.wording import quoted
 from lossmith.losses.nearest import nearest
 
 __all__ = ["Roles", "examples_of_table", "split_name"]
@@ -72,12 +73,9 @@ def _column(frame: pd.DataFrame, name: str | int, owner: str) -> str:
     alike = [column for column in frame.columns if column.lower() == str(name).strip().lower()]
     if len(alike) == 1:
         return str(alike[0])
-    raise ValueError(f"{owner}: no column {name!r}{nearest(str(name), frame.columns)} The columns are {_listed(frame)}.")
-
-
-def _listed(frame: pd.DataFrame) -> str:
-    shown = ", ".join(map(repr, frame.columns[:30]))
-    return shown if frame.shape[1] <= 30 else f"{shown} and {frame.shape[1] - 30} more"
+    raise ValueError(
+        f"{owner}: no column {name!r}{nearest(str(name), frame.columns)} The columns are {quoted(frame.columns, most=30)}."
+    )
 
 
 def _target(frame: pd.DataFrame, given: str | int | None, owner: str) -> tuple[str, tuple[str, ...]]:
@@ -89,7 +87,9 @@ def _target(frame: pd.DataFrame, given: str | int | None, owner: str) -> tuple[s
         return told[0], (f"target: column {told[0]!r}, by its name",)
     if not told and _last_is_only_text(frame):
         return frame.columns[-1], (f"target: column {frame.columns[-1]!r}, the last one and the only one that is not numbers",)
-    raise ValueError(f"{owner}: target must be given, the column that holds the classes. The columns are {_listed(frame)}.")
+    raise ValueError(
+        f"{owner}: target must be given, the column that holds the classes. The columns are {quoted(frame.columns, most=30)}."
+    )
 
 
 def _last_is_only_text(frame: pd.DataFrame) -> bool:

@@ -25,24 +25,26 @@ class Batch(NamedTuple):
 class Batches:
     """Goes through the training rows, epoch by epoch, in a new order for each run and epoch."""
 
-    def __init__(self, inputs: Tensor, labels: Tensor, seeds: Sequence[int], size: int) -> None:
+    def __init__(self, inputs: Tensor, rows: Tensor, labels: Tensor, seeds: Sequence[int], size: int) -> None:
         self.inputs = inputs
+        self.rows = rows
+        """Those rows of the inputs that are trained on."""
         self.labels = labels
         """``(runs, rows)``"""
         self.size = size
         self._orders = [generator(seed, "batches") for seed in seeds]
 
     def __len__(self) -> int:
-        rows = len(self.inputs)
+        rows = len(self.rows)
         # A last batch of one row would have no variance for batch normalisation. Its row has its turn in other epochs.
         return max(1, rows // self.size + (rows % self.size > 1))
 
     def epoch(self) -> Iterator[Batch]:
         """Yield the batches of one epoch."""
-        order = torch.stack([torch.randperm(len(self.inputs), generator=own) for own in self._orders])
-        for rows in torch.split(order, self.size, 1)[: len(self)]:
-            inputs = self.inputs.index_select(0, rows.flatten()).view(*rows.shape, *self.inputs.shape[1:])
-            yield Batch(inputs, self.labels.gather(1, rows))
+        order = torch.stack([torch.randperm(len(self.rows), generator=own) for own in self._orders])
+        for chosen in torch.split(order, self.size, 1)[: len(self)]:
+            inputs = self.inputs.index_select(0, self.rows[chosen.flatten()])
+            yield Batch(inputs.view(*chosen.shape, *self.inputs.shape[1:]), self.labels.gather(1, chosen))
 
     def keep(self, runs: Tensor) -> None:
         """Go on with some of the runs."""

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
@@ -103,10 +103,12 @@ class Comparison:
         return self.data.labels if self.data.true_labels is None else self.data.true_labels
 
     def _store(self) -> Store:
-        """Open the study's file, or make it."""
-        self.check_folder()
+        """Open the study's file, or make it, unless another process just did."""
         file = self.folder / FILE
-        return Store(file) if file.exists() else Store.create(file, self._about())
+        with suppress(StoreError):
+            return Store.create(file, self._about())
+        self.check_folder()
+        return Store(file)
 
     def check_folder(self) -> None:
         """Raise an error if the folder holds another study, which is left as it is."""

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
-__all__ = ["stacked_call"]
+__all__ = ["stacked_call", "tensors_under"]
 
 _ELEMENTWISE = (nn.ReLU, nn.Identity, nn.Tanh, nn.Sigmoid, nn.GELU, nn.SiLU, nn.LeakyReLU, nn.ELU, nn.Softplus)
 
@@ -24,7 +24,7 @@ def stacked_call(module: nn.Module, tensors: Mapping[str, Tensor], inputs: Tenso
         return outputs.unsqueeze(0)
     if type(module).forward is nn.Sequential.forward:
         for name, layer in module.named_children():
-            inputs = stacked_call(layer, _part(tensors, name), inputs)
+            inputs = stacked_call(layer, tensors_under(name, tensors), inputs)
         return inputs
     if type(module) is nn.Linear and inputs.dim() == 3:
         return _stacked_linear(inputs, tensors["weight"], tensors.get("bias"))
@@ -35,7 +35,8 @@ def stacked_call(module: nn.Module, tensors: Mapping[str, Tensor], inputs: Tenso
     return cast("Tensor", vmap(lambda own, rows: functional_call(module, own, (rows,)))(dict(tensors), inputs))
 
 
-def _part(tensors: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
+def tensors_under(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors of a part of a module by their names in that part."""
     prefix = f"{name}."
     return {path.removeprefix(prefix): tensor for path, tensor in tensors.items() if path.startswith(prefix)}
 

@@ -29,17 +29,24 @@ class StackedLosses:
         groups = [list(group) for _, group in groupby(jobs, loss_key)]
         self._groups = [_Group(group[0].objective, epochs) for group in groups]
         self._of_run = [number for number, group in enumerate(groups) for _ in group]
+        self._count()
 
+    def _count(self) -> None:
+        counts = [(number, len(list(runs))) for number, runs in groupby(self._of_run)]
+        self._active = [self._groups[number] for number, _ in counts]
+        self._sizes = [size for _, size in counts]
+
+    @property
     def passes(self) -> int:
-        """Return how often each batch is passed."""
-        return len(self._groups[0].passes())
+        """How often each batch is passed."""
+        return len(self._groups[0].passes)
 
     def __call__(self, logits: Tensor, batch: Batch, turn: int) -> Tensor:
         """Return the loss of each run, ``(runs,)``, in one of the passes."""
-        sizes = [len(list(runs)) for _, runs in groupby(self._of_run)]
-        losses = [self._groups[number].passes()[turn] for number, _ in groupby(self._of_run)]
-        parts = zip(losses, torch.split(logits, sizes), torch.split(batch.target, sizes), strict=True)
-        return torch.cat([run_losses(loss, own_logits, target) for loss, own_logits, target in parts])
+        if len(self._active) == 1:
+            return self._active[0](logits, batch.target, turn)
+        parts = zip(self._active, torch.split(logits, self._sizes), torch.split(batch.target, self._sizes), strict=True)
+        return torch.cat([group(own_logits, target, turn) for group, own_logits, target in parts])
 
     def step(self) -> None:
         """Go on to the next epoch."""
@@ -49,44 +56,47 @@ class StackedLosses:
     def keep(self, runs: Tensor) -> None:
         """Go on with some of the runs."""
         self._of_run = [self._of_run[run] for run in runs.tolist()]
+        self._count()
 
 
 class _Group:
-    """A copy of one loss, and its schedules."""
+    """One loss, for all runs that have it: a copy, with its schedules."""
 
     def __init__(self, objective: Objective | nn.Module, epochs: int) -> None:
         self._objective = objective
         self._loss = copy.deepcopy(objective.loss if isinstance(objective, Objective) else objective)
         self._scheduler = None
-        if isinstance(objective, Objective):
-            assert isinstance(self._loss, ClassificationLoss)
+        self._reduction: str | None = None
+        """How the examples of a run are reduced; None where the loss must do it, run by run."""
+        if isinstance(self._loss, ClassificationLoss) and self._loss.ignore_index < 0:
+            self._reduction, self._loss.reduction = self._loss.reduction, "none"
+        if isinstance(objective, Objective) and isinstance(self._loss, ClassificationLoss):
             self._scheduler = objective.scheduler(self._loss, total=epochs)
+        self.passes = self._passes()
 
-    def passes(self) -> tuple[nn.Module, ...]:
-        if isinstance(self._objective, Objective):
-            assert isinstance(self._loss, ClassificationLoss)
+    def _passes(self) -> tuple[nn.Module, ...]:
+        if isinstance(self._objective, Objective) and isinstance(self._loss, ClassificationLoss):
             return self._objective.passes(self._loss)
         return (self._loss,)
 
     def step(self) -> None:
         if self._scheduler is not None:
             self._scheduler.step()
+            self.passes = self._passes()  # they may hold numbers that the schedule has just changed
 
-
-def run_losses(loss: nn.Module, logits: Tensor, target: Tensor) -> Tensor:
-    """Return what the loss reduces the examples of each run to, ``(runs,)``."""
-    if not isinstance(loss, ClassificationLoss) or loss.ignore_index >= 0 or len(logits) == 1:
-        return torch.stack([loss(*run) for run in zip(logits, target, strict=True)])
-    reduction, loss.reduction = loss.reduction, "none"
-    try:
-        losses: Tensor = loss(logits.flatten(0, 1), target.flatten(0, 1)).view(len(logits), -1)
-    finally:
-        loss.reduction = reduction
-    if reduction == "sum":
-        return losses.sum(1)
-    if loss.weight is None or target.is_floating_point():
-        return losses.mean(1)
-    return losses.sum(1) / loss.weight[target].sum(1)
+    def __call__(self, logits: Tensor, target: Tensor, turn: int) -> Tensor:
+        """Return what the loss reduces the examples of each run to, ``(runs,)``."""
+        loss = self.passes[turn]
+        if self._reduction is None:
+            return torch.stack([loss(*run) for run in zip(logits, target, strict=True)])
+        losses: Tensor = loss(logits.flatten(0, 1), target.flatten(0, 1)).view(target.shape[:2])
+        if self._reduction == "sum":
+            return losses.sum(1)
+        weight = loss.weight
+        if weight is None or target.is_floating_point():
+            return losses.mean(1)
+        assert isinstance(weight, Tensor)
+        return losses.sum(1) / weight[target].sum(1)
 
 
 def predict_proba(objective: Objective | nn.Module, logits: Tensor) -> Tensor:

@@ -5,21 +5,20 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from lossmith.data.prepared import PreparedData
 from lossmith.experiments.job import Build, Job
 from lossmith.experiments.models import make_backbone, vocabulary_of
 from lossmith.experiments.plan import Recipe
 from lossmith.experiments.seeds import generator, seeded
-from lossmith.experiments.stacked_layers import stacked_call
+from lossmith.experiments.stacked_layers import stacked_call, tensors_under
 from lossmith.heads import DropoutLinear
 from lossmith.objectives import Classifier, Objective
 
 __all__ = ["StackedModel", "build_model", "can_be_stacked"]
 
 ROWS_AT_ONCE = 1 << 11
-"""Rows, times runs, that are predicted at once."""
+"""Rows, times runs, that are predicted at once, so that the cache holds what the layers pass on."""
 
 
 class Built(NamedTuple):
@@ -34,19 +33,23 @@ def build_model(job: Job, data: PreparedData, recipe: Recipe, build: Build | Non
     """Return the model of a job with the initial weights of its seed."""
     with seeded(job.run.seed, "weights"):
         if build is not None:
-            return _users_model(job, build(data.input_shape, data.num_classes), recipe)
+            return _users_model(job, build(data.input_shape, data.num_classes), data, recipe)
         backbone = make_backbone(recipe.model, data.input_shape, vocabulary=vocabulary_of(data.inputs))
         if isinstance(job.objective, Objective):
             trainable = job.objective.build(backbone, data.num_classes, weight_decay=recipe.weight_decay or None)
             decays = {id(weight): group["weight_decay"] for group in trainable.groups for weight in group["params"]}
             model: nn.Module = trainable.model
-            return Built(model, {name: decays[id(weight)] for name, weight in model.named_parameters()})
+            return Built(model, {name: decays[id(weight)] for name, weight in _parameters(model).items()})
         width = int(backbone.out_features)  # type: ignore[arg-type]
         return _evenly_decayed(Classifier(backbone, nn.Linear(width, data.num_classes)), recipe.weight_decay)
 
 
-def _users_model(job: Job, model: nn.Module, recipe: Recipe) -> Built:
+def _users_model(job: Job, model: nn.Module, data: PreparedData, recipe: Recipe) -> Built:
     objective = job.objective
+    with torch.no_grad():
+        shape = tuple(model.eval()(data.inputs[data.train[:2]]).shape)
+    if shape[1:] != (data.num_classes,):
+        raise ValueError(f"build: the model must return {data.num_classes} logits for each row, got {shape} for 2 rows.")
     if isinstance(objective, Objective) and (objective.head is not nn.Linear or objective.final_weight_decay):
         raise ValueError(f"{objective}: needs a final layer of its own, which a model that returns logits does not leave to it.")
     published = objective.weight_decay if isinstance(objective, Objective) else 0.0
@@ -54,16 +57,16 @@ def _users_model(job: Job, model: nn.Module, recipe: Recipe) -> Built:
 
 
 def _evenly_decayed(model: nn.Module, decay: float) -> Built:
-    return Built(model, {name: decay for name, _ in model.named_parameters()})
+    return Built(model, dict.fromkeys(_parameters(model), decay))
 
 
 class StackedModel:
     """Models of one architecture. ``weights`` ``(runs, size)`` has their parameters and, after them, their buffers."""
 
     def __init__(self, built: Sequence[Built], seeds: Sequence[int]) -> None:
-        self.template = built[0].model
+        self.template: nn.Module = built[0].model
         self.weights = torch.stack([_as_vector(own.model) for own in built])
-        parameters = dict(self.template.named_parameters())
+        parameters = _parameters(self.template)
         self._shapes = {name: tensor.shape for name, tensor in (parameters | _buffers(self.template)).items()}
         self._names = list(parameters)
         self.size = sum(parameter.numel() for parameter in parameters.values())
@@ -74,11 +77,12 @@ class StackedModel:
         )
         self._masks = [generator(seed, "dropout") for seed in seeds]
         self._kept_share = 1.0
-        head = getattr(self.template, "head", None)
-        if isinstance(self.template, Classifier) and isinstance(head, DropoutLinear):
+        if isinstance(self.template, Classifier) and isinstance(self.template.head, DropoutLinear):
             # Its masks must come from the seed of each run: we draw them, and leave the rest to a plain layer.
+            head = self.template.head
             self._kept_share = head.keep
-            self.template.head = nn.Linear(head.in_features, head.out_features, head.bias is not None, device="meta")
+            plain = nn.Linear(head.in_features, head.out_features, head.bias is not None, device="meta")
+            self.template = Classifier(self.template.backbone, plain)
         self._require_gradients()
 
     def _require_gradients(self) -> None:
@@ -100,42 +104,51 @@ class StackedModel:
         return {name: tensor[0].clone() for name, tensor in self.tensors(weights.unsqueeze(0)).items()}
 
     def logits(self, inputs: Tensor) -> Tensor:
-        """Return the logits of training ``(runs, rows, classes)``, differentiable in the parameters."""
-        self.template.train()
+        """Return logits ``(runs, rows, classes)`` in the mode of the template, differentiable in the parameters."""
         features = self._features(self.leaves, inputs)
         return self._head(self.leaves, features if self._kept_share == 1 else features * self._mask(features))
 
-    def gradient(self, loss: Tensor) -> Tensor:
-        """Return the gradient of a number with respect to the parameters, ``(runs, size)``."""
+    def gradient(self, losses: Tensor) -> Tensor:
+        """Return the gradient of the loss of each run with respect to its parameters, ``(runs, size)``."""
         leaves = [self.leaves[name] for name in self._names]
-        parts = torch.autograd.grad(loss, leaves, materialize_grads=True)
+        parts = torch.autograd.grad(losses, leaves, torch.ones_like(losses), materialize_grads=True)
         return torch.cat([part.flatten(1) for part in parts], 1)
 
-    def predict(self, inputs: Tensor, weights: Tensor) -> Tensor:
-        """Return the logits ``(runs, rows, classes)`` of inputs ``(rows, ...)``."""
+    def predict(self, inputs: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
+        """Return the logits ``(runs, rows, classes)`` of some rows of the inputs."""
         tensors = self.tensors(weights)
-        return self._in_blocks(lambda rows: self._head(tensors, self._features(tensors, rows)), inputs, len(weights))
+        return self._in_blocks(lambda block: self._head(tensors, self._features(tensors, block)), inputs, rows, len(weights))
 
-    def features(self, inputs: Tensor, weights: Tensor) -> Tensor:
-        """Return what the final layer sees, ``(runs, rows, features)``, of inputs ``(rows, ...)``."""
+    def features(self, inputs: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
+        """Return what the final layer sees of some rows of the inputs, ``(runs, rows, features)``."""
         tensors = self.tensors(weights)
-        return self._in_blocks(lambda rows: self._features(tensors, rows), inputs, len(weights))
+        return self._in_blocks(lambda block: self._features(tensors, block), inputs, rows, len(weights))
+
+    def classes(self, inputs: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
+        """Return the classes predicted for some rows of the inputs, ``(runs, rows)``; -1 where a logit is not finite."""
+        tensors = self.tensors(weights)
+
+        def predicted(block: Tensor) -> Tensor:
+            logits = self._head(tensors, self._features(tensors, block))
+            return torch.where(logits.isfinite().all(2), logits.argmax(2), -1)
+
+        return self._in_blocks(predicted, inputs, rows, len(weights))
 
     @torch.no_grad()
-    def _in_blocks(self, call: Callable[[Tensor], Tensor], inputs: Tensor, runs: int) -> Tensor:
+    def _in_blocks(self, call: Callable[[Tensor], Tensor], inputs: Tensor, rows: Tensor, runs: int) -> Tensor:
         self.template.eval()
-        blocks = torch.split(inputs, max(64, ROWS_AT_ONCE // runs))
+        blocks = (inputs[block] for block in torch.split(rows, min(512, max(64, ROWS_AT_ONCE // runs))))
         return torch.cat([call(block.expand(runs, *block.shape)) for block in blocks], 1)
 
     def _features(self, tensors: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
         if not isinstance(self.template, Classifier):
             return stacked_call(self.template, tensors, inputs)
-        return stacked_call(self.template.backbone, _under("backbone", tensors), inputs)
+        return stacked_call(self.template.backbone, tensors_under("backbone", tensors), inputs)
 
     def _head(self, tensors: Mapping[str, Tensor], features: Tensor) -> Tensor:
         if not isinstance(self.template, Classifier):
             return features
-        return stacked_call(self.template.head, _under("head", tensors), features)
+        return stacked_call(self.template.head, tensors_under("head", tensors), features)
 
     def _mask(self, features: Tensor) -> Tensor:
         masks = [features.new_empty(features.shape[1:]).bernoulli_(self._kept_share, generator=own) for own in self._masks]
@@ -158,26 +171,28 @@ def can_be_stacked(built: Built, data: PreparedData) -> bool:
     if any(isinstance(module, alone) for module in built.model.modules()) or any(True for _ in built.model.buffers()):
         return False
     model = StackedModel([built, built], [0, 0])
-    inputs = data.inputs[:2]
+    rows = data.train[:2]
+    inputs = data.inputs[rows]
     try:
-        together = model.predict(inputs, model.weights)
+        model.template.train()
+        model.gradient(model.logits(inputs.expand(2, *inputs.shape)).sum((1, 2)))
+        together = model.predict(data.inputs, rows, model.weights)
     except (RuntimeError, ValueError, TypeError):  # what torch.func raises where it cannot map a module
         return False
-    with torch.no_grad():
-        apart = functional_call(built.model, model.state_dict(model.weights[0]), inputs)
+    (apart,) = StackedModel([built], [0]).predict(data.inputs, rows, model.weights[:1])
     return torch.allclose(together, apart.expand_as(together), rtol=1e-4, atol=1e-5)
 
 
-def _under(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    prefix = f"{name}."
-    return {path.removeprefix(prefix): tensor for path, tensor in tensors.items() if path.startswith(prefix)}
+def _parameters(model: nn.Module) -> dict[str, Tensor]:
+    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
 def _buffers(model: nn.Module) -> dict[str, Tensor]:
-    """Counters, which are integers, are left out: nothing that we call depends on them."""
-    return {name: buffer for name, buffer in model.named_buffers() if buffer.is_floating_point()}
+    """Return what training does not learn. Counters, which are integers, are left out: nothing that we call depends on them."""
+    frozen = {name: parameter for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    return frozen | {name: buffer for name, buffer in model.named_buffers() if buffer.is_floating_point()}
 
 
 def _as_vector(model: nn.Module) -> Tensor:
-    tensors = [*model.parameters(), *_buffers(model).values()]
+    tensors = [*_parameters(model).values(), *_buffers(model).values()]
     return torch.cat([tensor.detach().flatten() for tensor in tensors])

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import torch
@@ -59,18 +60,21 @@ class Store:
     @classmethod
     def create(cls, file: Path, meta: Mapping[str, Any]) -> "Store":
         """Make the file of a new study. An existing file is never touched."""
-        if file.exists():
-            raise StoreError(f"{file} exists already.")
         file.parent.mkdir(parents=True, exist_ok=True)
-        # Built aside and renamed, so that a killed process leaves a whole file or none.
-        unfinished = file.with_suffix(".unfinished")
-        unfinished.unlink(missing_ok=True)
-        with closing(sqlite3.connect(unfinished)) as connection, connection:
-            connection.executescript(_TABLES)
-            connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {FORMAT}")
-            connection.executemany("INSERT INTO meta VALUES (?, ?)", [(name, json.dumps(value)) for name, value in meta.items()])
-        unfinished.rename(file)
+        # Built aside and then given its name, so that a killed process leaves a whole file or none, and the first of two stays.
+        unfinished = file.with_name(f"{file.name}.{uuid4().hex}")
+        try:
+            with closing(sqlite3.connect(unfinished)) as connection, connection:
+                connection.executescript(_TABLES)
+                connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {FORMAT}")
+                rows = [(name, json.dumps(value)) for name, value in meta.items()]
+                connection.executemany("INSERT INTO meta VALUES (?, ?)", rows)
+            file.hardlink_to(unfinished)
+        except FileExistsError:
+            raise StoreError(f"{file} exists already.") from None
+        finally:
+            unfinished.unlink(missing_ok=True)
         return cls(file)
 
     def meta(self, name: str) -> Any:
@@ -123,7 +127,7 @@ class Store:
 
     def array(self, run: int, name: str) -> np.ndarray:
         """Return an array that was kept of a run."""
-        rows = self._rows("SELECT shape, type, content FROM array WHERE run = ? AND name = ?", run, name)
+        rows = self._rows("SELECT shape, type, content FROM array WHERE run = ? AND name = ?", int(run), name)
         if not rows:
             raise StoreError(f"{self.file} keeps no {name} of run {run}; 'lossmith compare --keep {name}' does.")
         return _unpacked(rows[0])
@@ -136,7 +140,7 @@ class Store:
 
     def kept(self, run: int) -> set[str]:
         """Return the names of the arrays that are kept of a run."""
-        return {row["name"] for row in self._rows("SELECT name FROM array WHERE run = ?", run)}
+        return {row["name"] for row in self._rows("SELECT name FROM array WHERE run = ?", int(run))}
 
     def noises(self) -> list[dict[str, Any]]:
         """Return what each label noise did, by seed."""

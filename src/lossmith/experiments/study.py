@@ -174,7 +174,9 @@ class Study:
     def _counts(self, frame: pd.DataFrame) -> np.ndarray:
         rates = self.rates()
         keys = zip(frame.loss, frame.noise, frame.learning_rate, strict=True)
-        return np.asarray([rates.get((loss, noise)) == rate for loss, noise, rate in keys], bool)
+        chosen = [rates.get((loss, noise)) == rate for loss, noise, rate in keys]
+        counted: np.ndarray = np.asarray(chosen, bool) & np.asarray(frame.seed < self.plan.seeds)
+        return counted
 
 
 def open_study(folder: str | Path) -> Study:

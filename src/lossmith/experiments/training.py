@@ -1,5 +1,6 @@
 """Training of many runs as one model."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 
@@ -62,7 +63,7 @@ class _Training:
         self.optimizer = OPTIMIZERS[recipe.optimizer](self.model.parameters, self.model.decay, **options)
         self.losses = StackedLosses(jobs, recipe.epochs)
         self.answers = _answers(jobs, data)
-        self.batches = Batches(data.inputs[data.train], self.answers.train, seeds, recipe.batch_size)
+        self.batches = Batches(data.inputs, data.train, self.answers.train, seeds, recipe.batch_size)
         self.mixup = Mixup(recipe.mixup, seeds, data.num_classes) if recipe.mixup else None
         self.rates = torch.tensor([[job.run.learning_rate] for job in jobs])
         self.average: Tensor | None = None
@@ -70,7 +71,7 @@ class _Training:
         self.chosen = self.model.weights.clone()
         """The weights whose predictions count, of all runs."""
         self.active = list(range(len(jobs)))
-        self.inputs = data.inputs[torch.cat([data.train, data.validation, data.test])]
+        self.rows = torch.cat([data.train, data.validation, data.test])
 
     def run_epoch(self, epoch: int) -> None:
         """Train for one epoch, and write down what came of it."""
@@ -84,6 +85,7 @@ class _Training:
     def _train(self, epoch: int) -> Tensor:
         """Return the mean loss of each run."""
         total, rows = torch.zeros(len(self.active), dtype=torch.double), 0
+        self.model.template.train()
         factor = LEARNING_RATE_SCHEDULES[self.recipe.schedule]
         for number, batch in enumerate(self.batches.epoch()):
             rates = self.rates * factor(Moment(epoch - 1, number, len(self.batches), self.recipe.epochs))
@@ -95,9 +97,9 @@ class _Training:
     def _step(self, batch: Batch, rates: Tensor) -> Tensor:
         """Return the losses of one batch, after learning from it."""
         total = torch.zeros(len(self.active))
-        for turn in range(self.losses.passes()):
+        for turn in range(self.losses.passes):
             losses = self._finite_losses(self.model.logits(batch.inputs), batch, turn)
-            self.optimizer.step(self.model.gradient(losses.sum()), rates)
+            self.optimizer.step(self.model.gradient(losses), rates)
             total += losses.detach()
         if self.recipe.averaging:
             self._update_average()
@@ -105,9 +107,9 @@ class _Training:
 
     def _finite_losses(self, logits: Tensor, batch: Batch, turn: int) -> Tensor:
         """Keep logits that are not finite from losses that refuse them: what such a run loses is NaN."""
-        finite = logits.detach().isfinite().flatten(1).all(1)
-        if finite.all():
+        if math.isfinite(logits.detach().sum().item()):
             return self.losses(logits, batch, turn)
+        finite = logits.detach().isfinite().flatten(1).all(1)
         losses = self.losses(torch.where(finite.view(-1, 1, 1), logits, 0.0), batch, turn)
         return torch.where(finite, losses, torch.nan)
 
@@ -120,9 +122,9 @@ class _Training:
     def _write_down(self, epoch: int, losses: Tensor, seconds: float) -> None:
         start = time.perf_counter()
         weights = self.model.weights if self.average is None else self.average
-        logits = self.model.predict(self.inputs, weights)
-        finite = (losses.isfinite() & logits.flatten(1).isfinite().all(1)).tolist()
-        shares = {name: values.tolist() for name, values in measure(logits.argmax(2), self.answers).items()}
+        predicted = self.model.classes(self.data.inputs, self.rows, weights)
+        finite = (losses.isfinite() & (predicted >= 0).all(1)).tolist()
+        shares = {name: values.tolist() for name, values in measure(predicted, self.answers).items()}
         curves = {"train_loss": losses.tolist(), **shares}
         share = (seconds + time.perf_counter() - start) / len(self.active)
         for row, run in enumerate(self.active):
@@ -165,9 +167,9 @@ class _Training:
 
     def results(self) -> list[Trained]:
         """Return what each run gave."""
-        inputs = self.data.inputs[self.data.test]
-        logits = self.model.predict(inputs, self.chosen)
-        features = self.model.features(inputs, self.chosen) if "features" in self.recipe.keep else None
+        inputs, rows = self.data.inputs, self.data.test
+        logits = self.model.predict(inputs, rows, self.chosen)
+        features = self.model.features(inputs, rows, self.chosen) if "features" in self.recipe.keep else None
         return [
             Trained(
                 run=job.run,

@@ -7,8 +7,8 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from itertools import islice
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
@@ -50,7 +50,7 @@ def train_all(
     threads: int = 1,
     finished: Collection[Run] = (),
     on_progress: OnProgress | None = None,
-) -> Iterator[Trained]:
+) -> Generator[Trained, None, None]:
     """Train all runs, and yield what each gave as soon as its stack is done.
 
     Runs that share an architecture are trained in stacks, each stack by one of ``workers`` processes, as many as the machine
@@ -63,9 +63,15 @@ def train_all(
     done = set(finished)
     stacks = [[jobs[number] for number in stack] for stack in compose_stacks(jobs, data, recipe, build)]
     shop = _Shop([stack for stack in stacks if not all(job.run in done for job in stack)], data, recipe, build, threads)
-    for trained in shop.work(_processors() if workers is None else workers, on_progress or _ignore):
-        if trained.run not in done:
-            yield trained
+    results = shop.work(_processors() if workers is None else workers, on_progress or _ignore)
+    return _all_but(done, results)
+
+
+def _all_but(done: Collection[Run], results: Generator[Trained, None, None]) -> Generator[Trained, None, None]:
+    with closing(results):
+        for trained in results:
+            if trained.run not in done:
+                yield trained
 
 
 def _ignore(_: Progress) -> None: ...
@@ -96,7 +102,7 @@ class _Shop(NamedTuple):
         with _threads(self.threads):
             return train_stack(stack, self.data, self.recipe, build=self.build, on_epoch=on_epoch)
 
-    def work(self, workers: int, on_progress: OnProgress) -> Iterator[Trained]:
+    def work(self, workers: int, on_progress: OnProgress) -> Generator[Trained, None, None]:
         """Train all stacks, in worker processes unless there is one worker, one stack, or something that cannot be sent."""
         count = min(workers, len(self.stacks))
         method = self._start_method()

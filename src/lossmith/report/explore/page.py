@@ -1,0 +1,39 @@
+"""Writes the page: a template, its styles and its scripts, in one file that needs nothing else."""
+
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+from lossmith import __version__
+from lossmith.report.explore.sliders import catalogue
+
+__all__ = ["write_explorer"]
+
+SCRIPTS = (
+    "softmax.js",
+    "tempered.js",
+    "top_k.js",
+    "losses.js",
+    "averages.js",
+    "state.js",
+    "chart.js",
+    "panels.js",
+    "controls.js",
+    "network.js",
+    "playground.js",
+    "main.js",
+)
+"""In the order in which they need one another."""
+
+
+def write_explorer(file: str | Path) -> Path:
+    """Write the page to a file, whose folder is made where it is missing, and return the file."""
+    loader = PackageLoader("lossmith.report", "explore")
+    environment = Environment(loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True)
+    environment.policies["json.dumps_kwargs"] = {}  # the order of the catalogue, and of parameters, is meant
+    environment.globals["source"] = lambda name: loader.get_source(environment, name)[0]
+    page = environment.get_template("page.html").render(catalogue=catalogue(), scripts=SCRIPTS, version=__version__)
+    path = Path(file)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page, encoding="utf-8")
+    return path
