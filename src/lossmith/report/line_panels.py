@@ -104,7 +104,7 @@ def line_panel(panel: Panel, x: Axis, y: Axis, *, diagonal: bool = False, dots: 
         data_places=" ".join(f"{place:.1f}" for place in places),
         data_heads="|".join(f"{x.label} {x.value_text(float(value))}" for value in panel.x),
     )
-    return element("div", element("h4", panel.title) if panel.title else "", drawing, class_="panel")
+    return element("div", element("p", panel.title, class_="label") if panel.title else "", drawing, class_="panel")
 
 
 def _curve(curve: Curve, places: Sequence[float], up: tuple[float, float], y: Axis, dots: bool) -> Markup:
