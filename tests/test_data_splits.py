@@ -1,6 +1,7 @@
 """Which rows serve for what."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
