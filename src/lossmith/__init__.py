@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from lossmith.early_learning import *  # noqa: F403
     from lossmith.escaping import *  # noqa: F403
     from lossmith.heads import *  # noqa: F403
     from lossmith.loss_scheduler import *  # noqa: F403
@@ -32,6 +33,7 @@ _HOMES = (
     "lossmith.heads",
     "lossmith.objectives",
     "lossmith.escaping",
+    "lossmith.early_learning",
 )
 
 

@@ -3,7 +3,7 @@
 import argparse
 from typing import Protocol, cast
 
-from lossmith.commands import figure, list_losses, show
+from lossmith.commands import advise, figure, list_losses, show
 
 __all__ = ["COMMANDS", "Command"]
 
@@ -21,5 +21,5 @@ class Command(Protocol):
         """Do it. A ValueError or OSError becomes one line on the standard error stream and exit code 2."""
 
 
-COMMANDS = cast("tuple[Command, ...]", (list_losses, show, figure))
+COMMANDS = cast("tuple[Command, ...]", (list_losses, show, advise, figure))
 """Every command, in the order in which help names them."""
