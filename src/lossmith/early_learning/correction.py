@@ -13,9 +13,9 @@ from lossmith.losses.adjustable import adjustable_numbers, path_of
 
 __all__ = ["LEARNS_FROM", "Correction", "Setting", "Start", "corrected", "measured_start", "verdict"]
 
-# Accuracies of Staats, Thamm and Rosenow beside overlaps. WebVision, with 1000 classes: 0.005, 0.012 and 0.023 reach 1, 7 and 13 %
-# (NF-MAE, NCE-AGCE, genCE), 0.058 and more reach 59 to 65 %. CIFAR-100: 0.04 reaches 7 % (MAE), 0.059 and more 72 to 76 %; the one
-# exception is NCE-MAE with 0.04 and 75 %, whose large factor acts as a learning rate twenty times as high.
+# Accuracies of Staats, Thamm and Rosenow beside overlaps. WebVision, 1000 classes: 0.005, 0.012 and 0.023 reach 1, 7 and 13 %
+# (NF-MAE, NCE-AGCE, genCE), 0.058 and more reach 59 to 65 %. CIFAR-100: 0.04 reaches 7 % (MAE), 0.059 and more 72 to 76 %; the
+# one exception is NCE-MAE with 0.04 and 75 %, whose large factor acts as a learning rate twenty times as high.
 LEARNS_FROM = 0.05
 STALLS_BELOW = 0.02
 # The least average error at 0 among the losses that learnt there, at the learning rates that all others have, is 0.0044.

@@ -1,7 +1,7 @@
 """The equation behind parameters for another number of classes: the average error at 0 is to stay what it is."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -16,10 +16,12 @@ from lossmith.losses import ClassificationLoss, make_loss
 from lossmith.losses.adjustable import AdjustableNumber, adjustable_numbers, path_of
 from lossmith.numerics.bracketed_root import bracketed_root
 
-__all__ = ["KeptError", "NoSolutionError", "Ranges", "Sampling", "axis"]
+__all__ = ["KeptError", "NoSolutionError", "Place", "Ranges", "Sampling", "axis"]
 
 Ranges = Mapping[str, tuple[float, float]]
 """Where to look for parameters, by name."""
+
+Place = tuple[float, ...]
 
 # A parameter without an upper bound is searched from its value divided by this to its value times this.
 WIDEST_FACTOR = 1000.0
@@ -82,12 +84,12 @@ class KeptError:
         for number, value in zip(self.numbers, values, strict=True):
             number.set(value)
 
-    def roots(self, points: Sequence[float], excesses: Sequence[float], *first: float) -> Iterator[float]:
-        """Yield the values of the last parameter that solve the equation, given the others and what it is at some points."""
+    def roots(self, points: Sequence[float], excesses: Sequence[float], place: Callable[[float], Place]) -> Iterator[Place]:
+        """Yield solutions of the equation on a line, given what it is at some points; ``place`` tells where these are."""
         for (low, high), (below, above) in zip(pairwise(points), pairwise(excesses), strict=True):
             if below * above <= 0:
                 tolerance = 1e-4 * abs(high - low)
-                yield bracketed_root(lambda value: self.excess(*first, value), low, high, tolerance=tolerance)
+                yield place(bracketed_root(lambda value: self.excess(*place(value)), low, high, tolerance=tolerance))
 
     def standard_error(self, *values: float) -> float:
         """Return how far the last parameter may be off because both sides of the equation are estimates."""

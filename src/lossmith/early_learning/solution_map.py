@@ -1,13 +1,13 @@
 """The average error over two parameters, with the line of those that suit another number of classes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from lossmith.early_learning.average_error import default_samples
-from lossmith.early_learning.kept_error import KeptError, Ranges, Sampling, axis
+from lossmith.early_learning.kept_error import KeptError, Place, Ranges, Sampling, axis
 from lossmith.losses import ClassificationLoss
 from lossmith.losses.limits import Limits
 
@@ -64,7 +64,6 @@ def solution_map(
     written = str(kept.loss)
     first, second = (axis(number, points, (ranges or {}).get(name)) for number, name in zip(kept.numbers, solve, strict=True))
     excesses = [[kept.excess(x, y) for y in second] for x in first]
-    line = [(x, y) for x, row in zip(first, excesses, strict=True) for y in kept.roots(second, row, x)]
     return SolutionMap(
         written,
         (solve[0], solve[1]),
@@ -72,8 +71,24 @@ def solution_map(
         _double(second),
         _double(excesses) + kept.target,
         kept.target,
-        _double(line).view(-1, 2),
+        _line(kept, first, second, excesses),
     )
+
+
+def _line(kept: KeptError, first: list[float], second: list[float], excesses: list[list[float]]) -> Tensor:
+    """Return the solutions on all lines of the grid, along and across, so that no part of a curve is missed."""
+    columns = zip(*excesses, strict=True)
+    along = [root for x, row in zip(first, excesses, strict=True) for root in kept.roots(second, row, _with_first(x))]
+    across = [root for y, column in zip(second, columns, strict=True) for root in kept.roots(first, column, _with_second(y))]
+    return _double(sorted([*along, *across])).view(-1, 2)
+
+
+def _with_first(x: float) -> Callable[[float], Place]:
+    return lambda y: (x, y)
+
+
+def _with_second(y: float) -> Callable[[float], Place]:
+    return lambda x: (x, y)
 
 
 def _double(numbers: Sequence[object]) -> Tensor:

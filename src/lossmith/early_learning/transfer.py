@@ -104,7 +104,7 @@ def transfer_parameters(
 def _nearest_root(kept: KeptError, name: str, ranges: Ranges) -> float:
     number = kept.numbers[0]
     now, places = number.get(), axis(number, POINTS, ranges.get(name))
-    roots = list(kept.roots(places, [kept.excess(place) for place in places]))
+    roots = [root for (root,) in kept.roots(places, [kept.excess(place) for place in places], lambda value: (value,))]
     if not roots:
         raise kept.no_solution({name: places})
     return min(roots, key=lambda root: abs(root - now))

@@ -39,7 +39,7 @@ def draw_one_loss(classes: Sequence[int], file: Path) -> Path:
     for color, number in enumerate(classes):
         upper.plot(z, average_error("mae", number, z).value, label=f"{number} classes", color=f"C{color}", linewidth=1.8)
     _draw_logits(lower, z)
-    upper.set_title("Mean absolute error: with many classes a fresh network meets no gradient", fontsize=11, loc="left")
+    upper.set_title("MAE: with many classes a fresh network meets no gradient", fontsize=11, loc="left")
     upper.legend(frameon=False)
     return _saved(figure, file)
 
@@ -51,11 +51,14 @@ def draw_many_losses(classes: Sequence[int], file: Path) -> Path:
         z, bias = _places(number), solve_logit_bias(number).epsilon
         upper, lower = _panel(part, z)
         for color, expression in enumerate(_compared(number)):
-            upper.plot(z, average_error(expression, number, z).value, label=expression, color=f"C{color}", linewidth=1.6)
+            errors = average_error(expression, number, z).value
+            factor = max(1, round(float(errors.abs().max())))
+            label = expression if factor == 1 else f"{expression}, divided by {factor}"
+            upper.plot(z, errors / factor, label=label, color=f"C{color}", linewidth=1.6)
         _draw_logits(lower, z)
         _draw_logits(lower, z, bias)
         upper.set_title(f"{number} classes; logit bias {bias:.2f}", fontsize=11, loc="left")
-        upper.legend(frameon=False, fontsize=8, loc="lower left")
+        upper.legend(frameon=False, fontsize=8, loc="center left")
     return _saved(figure, file)
 
 
@@ -105,9 +108,9 @@ def _draw_logits(axes: Axes, z: Tensor, shift: float = 0.0) -> None:
     """Draw the density of a fresh network's logits, with or without bias."""
     fine = torch.linspace(float(z[0]), float(z[-1]), 400)
     density = torch.exp(-((fine - shift) ** 2) / 2)
-    color, label = ("C2", "with bias") if shift else ("C0", "fresh network")
+    color, label, side = ("C2", "with bias", "left") if shift else ("C0", "fresh network", "right")
     axes.fill_between(fine, density, color=color, alpha=0.35, linewidth=0)
-    axes.annotate(label, (shift, 1.02), ha="center", va="bottom", fontsize=8, color=color, annotation_clip=False)
+    axes.annotate(label, (shift, 1.02), ha=side, va="bottom", fontsize=8, color=color, annotation_clip=False)
 
 
 def _saved(figure: Figure, file: Path) -> Path:

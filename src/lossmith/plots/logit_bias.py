@@ -25,7 +25,8 @@ def draw(folder: Path) -> Sequence[Path]:
     for power in range(1, LARGEST_POWER + 1):
         epsilon = solve_logit_bias(10**power).epsilon
         axes.plot(10**power, epsilon, "o", color="C3", markersize=5)
-        axes.annotate(f"{epsilon:.2f}", (10**power, epsilon), xytext=(6, -11), textcoords="offset points", fontsize=9, color="C3")
+        place = (10**power, epsilon)
+        axes.annotate(f"{epsilon:.2f}", place, xytext=(-5, 5), textcoords="offset points", fontsize=9, color="C3", ha="right")
     axes.axhline(0, color="0.6", linewidth=0.8)
     axes.set(xlabel="number of classes", ylabel="logit bias ε", xlim=(2, 2 * 10**LARGEST_POWER))
     axes.set_title("The bias that gives a fresh network's target the same mean probability", fontsize=11, loc="left")

@@ -28,7 +28,7 @@ def draw(folder: Path) -> Sequence[Path]:
         found = solution_map(LOSS, 100, 1000, names, reference=REFERENCE, ranges=ranges, points=21)
         shades = draw_map(found, axes)
         axes.plot(CHOSEN[names[0]], CHOSEN[names[1]], "x", color="red", markersize=9, markeredgewidth=2, label="published")
-        figure.colorbar(shades, ax=axes, label="size of the average error at 0")
+        figure.colorbar(shades, ax=axes, label="log₁₀ of the size of the average error at 0", format="%.1f")
     panels[0].legend(loc="upper right", framealpha=0.9)
     figure.suptitle(f"Parameters of NCE-AGCE that keep the average error {found.target:.3f} at 1000 classes", fontsize=11)
     file = folder / "solution-map.png"
@@ -42,6 +42,6 @@ def draw_map(found: SolutionMap, axes: Axes) -> QuadContourSet:
     levels = np.linspace(np.nanmin(logs), np.nanmax(logs), 15)
     shades = axes.contourf(found.first, found.second, logs.T, levels=levels, cmap="viridis")
     shades.axes.set(xscale="log", yscale="log", xlabel=found.names[0], ylabel=found.names[1])
-    first, second = found.line.T
-    axes.plot(first, second, "--", color="red", linewidth=1.8, label="solutions")
+    axes.plot(*found.line.T, "o", color="red", markersize=3, label="solutions")
+    axes.contour(found.first, found.second, found.errors.T, levels=[found.target], colors="red", linestyles="--", linewidths=1.5)
     return shades
