@@ -70,6 +70,8 @@ class KeptError:
         given = named_loss(self.loss if reference is None else reference, owner)
         self.target, self.target_error = self._error_at_zero(given, from_classes)
         self._owner, self._given, self._written = owner, given, str(self.loss)
+        if self.target == 0:
+            raise NoSolutionError(f"{owner}: {given} has no average error at {from_classes} classes, hence none to keep.")
 
     def excess(self, *values: float) -> float:
         """Return by how much the average error is above what is wanted; NaN where the loss does not take the values."""

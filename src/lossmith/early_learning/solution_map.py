@@ -8,6 +8,7 @@ from torch import Tensor
 
 from lossmith.early_learning.average_error import default_samples
 from lossmith.early_learning.kept_error import KeptError, Place, Ranges, Sampling, axis
+from lossmith.early_learning.per_example import check_classes
 from lossmith.losses import ClassificationLoss
 from lossmith.losses.limits import Limits
 
@@ -58,6 +59,8 @@ def solution_map(
     owner = "solution_map"
     if isinstance(solve, str) or len(set(solve)) != 2:
         raise ValueError(f"{owner}: solve must name two parameters, got {solve!r}.")
+    check_classes("from_classes", from_classes, owner)
+    check_classes("to_classes", to_classes, owner)
     Limits(2, whole=True).check("points", points, owner=owner)
     count = max(64, default_samples(max(from_classes, to_classes)) // 4) if samples is None else samples
     kept = KeptError(owner, loss, from_classes, to_classes, solve, sampling=Sampling(sigma, count, seed), reference=reference)

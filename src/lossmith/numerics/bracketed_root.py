@@ -17,7 +17,9 @@ def bracketed_root(function: Callable[[float], float], low: float, high: float, 
     """
     newest, other = high, low
     f_newest, f_other = function(high), function(low)
-    if (f_newest > 0) == (f_other > 0) and f_newest * f_other != 0:
+    if 0 in (f_newest, f_other):
+        return low if f_other == 0 else high
+    if (f_newest > 0) == (f_other > 0):
         raise ValueError(
             f"bracketed_root: the function must change its sign, got {f_other:g} at {low:g}, {f_newest:g} at {high:g}."
         )

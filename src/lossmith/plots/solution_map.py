@@ -17,6 +17,7 @@ PAIRS = (
     (("q", "b"), {"q": (0.01, 3.0), "b": (0.01, 3.0)}),
     (("alpha", "beta"), {"alpha": (1.0, 300.0), "beta": (0.03, 10.0)}),
 )
+POINTS = 21
 CHOSEN = {"q": 0.05, "b": 0.05, "alpha": 100.0, "beta": 0.7}
 
 
@@ -25,7 +26,7 @@ def draw(folder: Path) -> Sequence[Path]:
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     panels = figure.subplots(1, 2)
     for axes, (names, ranges) in zip(panels, PAIRS, strict=True):
-        found = solution_map(LOSS, 100, 1000, names, reference=REFERENCE, ranges=ranges, points=21)
+        found = solution_map(LOSS, 100, 1000, names, reference=REFERENCE, ranges=ranges, points=POINTS)
         shades = draw_map(found, axes)
         axes.plot(CHOSEN[names[0]], CHOSEN[names[1]], "x", color="red", markersize=9, markeredgewidth=2, label="published")
         figure.colorbar(shades, ax=axes, label="log₁₀ of the size of the average error at 0", format="%.1f")
