@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import torch
@@ -105,9 +106,12 @@ class KeptError:
 
     def shape_change(self) -> float:
         """Return how much the curve of the loss as it is set differs from the reference, between fresh and learnt."""
-        reference = self._curve(self._given, self.from_classes)
-        difference = self._curve(self.loss, self.to_classes) - reference
-        return float(difference.square().mean().sqrt() / reference.abs().max())
+        difference = self._curve(self.loss, self.to_classes) - self._reference_curve
+        return float(difference.square().mean().sqrt() / self._reference_curve.abs().max())
+
+    @cached_property
+    def _reference_curve(self) -> Tensor:
+        return self._curve(self._given, self.from_classes)
 
     def no_solution(self, places: Mapping[str, Sequence[float]]) -> NoSolutionError:
         """Return the error to raise where nothing was found at the places; the loss must be as it was given."""

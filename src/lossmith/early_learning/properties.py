@@ -14,7 +14,7 @@ __all__ = ["Properties", "properties"]
 
 # From logits of a fresh network to logits beyond all others, the logarithm doubling each time: a loss that has a bound comes
 # closer to it by leaps, and one that grows, be it like the logarithm of the logits, goes on to grow.
-SCALES = (1.0, 1e1, 1e2, 1e4, 1e8, 1e16, 1e32)
+SCALES = (1.0, 1e1, 1e2, 1e4, 1e8, 1e16, 1e32, 1e64)
 RANDOM_ROWS = 12
 # A jump of the gradient stays as it is when its place is narrowed down by this factor, again and again.
 ZOOM = 64

@@ -57,7 +57,7 @@ def solution_map(
     Reference: appendix figure 4 of Staats, Thamm and Rosenow, "Noise-robust loss functions".
     """
     owner = "solution_map"
-    if isinstance(solve, str) or len(set(solve)) != 2:
+    if isinstance(solve, str) or len(solve) != 2 or solve[0] == solve[1]:
         raise ValueError(f"{owner}: solve must name two parameters, got {solve!r}.")
     check_classes("from_classes", from_classes, owner)
     check_classes("to_classes", to_classes, owner)

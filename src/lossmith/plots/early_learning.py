@@ -95,7 +95,7 @@ def _places(number: int) -> Tensor:
 
 def _panel(figure: FigureBase, z: Tensor) -> tuple[Axes, Axes]:
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
-    upper.set(ylabel="average error ⟨δ⟩ of the target's logit", xlim=(z[0], z[-1]))
+    upper.set(ylabel="average error ⟨δ⟩ of the target's logit", xlim=(float(z[0]), float(z[-1])))
     upper.axhline(0, color="0.6", linewidth=0.8)
     lower.set(xlabel="logit z of the target", ylabel="density", yticks=[])
     for axes in (upper, lower):
