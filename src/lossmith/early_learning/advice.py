@@ -17,6 +17,12 @@ SAMPLES = 64
 # Whether a loss is bounded and symmetric does not depend on how many classes there are beyond these.
 ENOUGH_CLASSES = 100
 RECOMMENDATIONS = 3
+# Fewer wrong labels than this hardly matter for the choice.
+LEAST_NOISE = 0.03
+# A bounded loss resists wrong labels if their share of the pull is below these shares of their number. Of the losses of Staats,
+# Thamm and Rosenow, trained on CIFAR-100 with 20 % noise, those below 0.75 reach 68 to 70 %, those from 0.9 on 61 to 66 %. The
+# exception is MAE with its full bias: 61 %, overfitting late. That is why losses without a bias come first.
+RESISTANCE = (0.75, 0.9)
 
 
 @dataclass(frozen=True)
@@ -131,10 +137,10 @@ def _candidate(loss: ClassificationLoss, noise: float, setting: Setting) -> Cand
 def _recommended(candidates: Sequence[Candidate], noise: float, num_classes: int) -> tuple[Recommendation, ...]:
     """Choose some that differ, and whose least expected loss belongs to the most probable class.
 
-    Ranked by the share of the pull that wrong labels have, in tenths; then those that need no factor and no bias come first, then
-    by overlap, in tenths; then as in the catalogue.
+    Ranked by how far they resist wrong labels; then those that need no factor and no bias come first, then by overlap, in tenths;
+    then as in the catalogue.
     """
-    ranked = sorted((each for each in candidates if each.learns), key=_rank)
+    ranked = sorted((each for each in candidates if each.learns), key=lambda each: _rank(each, noise))
     chosen: list[Candidate] = []
     for each in ranked:
         if len(chosen) == RECOMMENDATIONS:
@@ -144,9 +150,13 @@ def _recommended(candidates: Sequence[Candidate], noise: float, num_classes: int
     return tuple(Recommendation(each.use, _reason(each, noise)) for each in chosen)
 
 
-def _rank(candidate: Candidate) -> tuple[float, bool, bool, float]:
-    tenths = round(10 * candidate.wrong_label_share)
-    return tenths, candidate.verdict == "weak", candidate.has_bias, -round(10 * candidate.use_overlap)
+def _rank(candidate: Candidate, noise: float) -> tuple[int, bool, bool, int]:
+    tenths = round(10 * candidate.use_overlap)
+    if noise < LEAST_NOISE:
+        return 0, candidate.verdict == "weak", False, -tenths
+    share = candidate.wrong_label_share / noise
+    resistance = sum(share < level for level in RESISTANCE) if candidate.bounded else 0
+    return -resistance, candidate.verdict == "weak", candidate.has_bias, -tenths
 
 
 def _differ(first: Candidate, second: Candidate) -> bool:
