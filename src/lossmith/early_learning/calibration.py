@@ -12,7 +12,7 @@ FEW_CLASSES, SOME_CLASSES = 4, 12
 RANDOM_STARTS = 10
 STEPS = 120
 # The least gap between right and wrong predictions, as a share of what the right one gains over none.
-LEAST_GAP = 1e-3
+LEAST_GAP = 1e-6
 
 
 def is_calibrated(function: PerExampleLoss, num_classes: int) -> bool | None:
@@ -66,7 +66,7 @@ def _least_risks(function: PerExampleLoss, shares: Tensor, held: Tensor) -> Tens
             (gradient,) = torch.autograd.grad(risks.sum(), free)
         least = torch.minimum(least, risks.detach().amin(1))
         turned = gradient * before < 0
-        steps = (steps * torch.where(turned, 0.5, torch.where(before == 0, 1.0, 1.2))).clamp(1e-9, 1e3)
+        steps = (steps * torch.where(turned, 0.5, torch.where(before == 0, 1.0, 1.2))).clamp(1e-9, 1e9)
         before = torch.where(turned, 0.0, gradient)
         free = free.detach() - before.sign() * steps
     return least

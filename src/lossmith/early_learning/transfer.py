@@ -77,8 +77,8 @@ def transfer_parameters(
     several solutions, it is the one nearest to the value at hand; where there is none, ``NoSolutionError`` says so.
 
     >>> found = transfer_parameters("gce(q=0.7)", from_classes=100, to_classes=1000, solve="q")
-    >>> f"{found.parameters['q']:.3f} +- {found.standard_error:.4f}"
-    '0.482 +- 0.0002'
+    >>> f"{found.parameters['q']:.2f} +- {found.standard_error:.4f}"
+    '0.48 +- 0.0002'
 
     With two parameters to solve for there is a line of solutions, see :func:`lossmith.solution_map`. They are returned as a
     list, that with the least change of the curve's shape first. Paths name the parameters of parts, as for
