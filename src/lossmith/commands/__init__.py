@@ -4,6 +4,7 @@ import argparse
 from typing import Protocol, cast
 
 from lossmith.commands import compare, explore, export, figure, list_losses, rank, report, resume, show, status
+from lossmith.commands import advise, figure, list_losses, show
 
 __all__ = ["COMMANDS", "Command"]
 
@@ -22,4 +23,5 @@ class Command(Protocol):
 
 
 COMMANDS = cast("tuple[Command, ...]", (compare, resume, status, report, export, rank, list_losses, show, figure, explore))
+COMMANDS = cast("tuple[Command, ...]", (list_losses, show, advise, figure))
 """Every command, in the order in which help names them."""
