@@ -1,5 +1,6 @@
 """Time and memory of CKA between two 20-layer networks on 10,000 examples."""
 
+import argparse
 import resource
 import time
 
@@ -23,8 +24,10 @@ def network(seed: int, depth: int = 20) -> nn.Sequential:
 
 def main() -> None:
     """Print what it takes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--examples", type=int, default=10_000)
     first, second = network(0), network(1)
-    inputs = torch.randn(10_000, 3, 32, 32)
+    inputs = torch.randn(parser.parse_args().examples, 3, 32, 32)
     names = [str(layer) for layer in range(20)]
     idle = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     wall, processor = time.perf_counter(), time.process_time()

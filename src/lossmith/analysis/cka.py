@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from lossmith.analysis.arrays import Array, Numbers, as_matrix, check_same_rows
 from lossmith.analysis.layers import Batches, LayerReader, input_batches
 
-__all__ = ["LayerSimilarity", "MinibatchCKA", "layer_similarity", "linear_cka"]
+__all__ = ["LayerSimilarity", "MinibatchCKA", "layer_similarity", "linear_cka", "unbiased_gram"]
 
 # Variation of so many units in the last place, relative to the size of what varies, is rounding.
 _ROUNDING = 32

@@ -57,9 +57,10 @@ class Trained:
     curves: dict[str, list[float]]
     """By name, a number for each epoch: ``train_loss``, ``train_accuracy`` (on the labels as given), ``validation_accuracy``,
     ``test_accuracy``, ``false_label_accuracy`` (on training rows whose label is wrong: share predicted as their true class) and
-    ``memorised`` (share of the same rows predicted as the wrong label); the last two are NaN where no label is wrong."""
+    ``memorised`` (share of the same rows predicted as the wrong label); the last two are NaN where no label is wrong.
+    All are NaN after a run has stopped early or diverged."""
     epoch: int
-    """The epoch whose predictions count, from 1."""
+    """The epoch whose predictions count, from 1; 0, before training, where a run diverged in the first."""
     test_logits: np.ndarray
     """``(rows of the test split, classes)``, in single precision."""
     test_probabilities: np.ndarray
