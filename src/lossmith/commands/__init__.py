@@ -3,8 +3,7 @@
 import argparse
 from typing import Protocol, cast
 
-from lossmith.commands import compare, explore, export, figure, list_losses, rank, report, resume, show, status
-from lossmith.commands import advise, figure, list_losses, show
+from lossmith.commands import advise, compare, explore, export, figure, list_losses, rank, report, resume, show, status
 
 __all__ = ["COMMANDS", "Command"]
 
@@ -22,6 +21,7 @@ class Command(Protocol):
         """Do it. A ValueError or OSError becomes one line on the standard error stream and exit code 2."""
 
 
-COMMANDS = cast("tuple[Command, ...]", (compare, resume, status, report, export, rank, list_losses, show, figure, explore))
-COMMANDS = cast("tuple[Command, ...]", (list_losses, show, advise, figure))
+COMMANDS = cast(
+    "tuple[Command, ...]", (compare, resume, status, report, export, rank, advise, list_losses, show, figure, explore)
+)
 """Every command, in the order in which help names them."""
