@@ -282,7 +282,7 @@ def test_a_rate_is_chosen_once_its_search_is_complete():
     ("given", "message"),
     [
         ({"epoch": 3}, "compare: unknown setting 'epoch'; did you mean 'epochs'?"),
-        ({"losses": []}, "compare: losses must name at least one, got none."),
+        ({"noise": []}, "compare: noise must name at least one, got none."),
         ({"losses": ["ce", "ce"]}, "compare: losses must differ, got 'ce' twice."),
         ({"seeds": 0}, "compare: seeds must be a whole number >= 1, got 0."),
         ({"search_noise": "all"}, "compare: search_noise must be 'first' or 'each', got 'all'."),

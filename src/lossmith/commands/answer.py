@@ -19,11 +19,11 @@ def train_and_answer(comparison: "Comparison", *, report: bool = True) -> None:
     print()
     print(study.recommend())
     print()
+    print(f"Study: {study.folder}")
     if report:
         from lossmith.report import write_report
 
         print(f"Report: {write_report(study)}")
-    print(f"Study: {study.folder}")
 
 
 def _tables(study: "Study") -> str:

@@ -186,8 +186,7 @@ def planned(settings: Settings, *, output: Path | None = None, workers: int | No
 
 
 def _with_model(settings: Settings, data: PreparedData, output: Path | None, **own: Any) -> Comparison:
-    if settings.recipe.model == "auto":
-        settings = replace(settings, recipe=replace(settings.recipe, model=suitable_model(data)))
+    settings = settings.completed(suitable_model(data), data.num_classes)
     check_recipe(settings.recipe, data, own_model=own.get("build") is not None)
     comparison = Comparison(settings, data, output or STUDIES / data.name, **own)
     return comparison if output else _in_free_folder(comparison)

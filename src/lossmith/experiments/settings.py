@@ -5,7 +5,7 @@ import os
 import shlex
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from lossmith.objectives import make_objective
 
 __all__ = ["Settings", "read_settings", "settings_from"]
 
-DEFAULT_LOSSES = ("ce", "focal", "label-smoothing", "ce-el", "sce", "gce", "bi-tempered", "nce-mae", "mae", "logit-bias(mae)")
+LOSSES = ("ce", "focal", "label-smoothing", "ce-el", "sce", "gce", "bi-tempered", "nce-mae", "mae")
+"""The losses that are compared unless others are named; and the last one with a logit bias for the number of classes."""
 RATES = {"sgd": (0.003, 0.01, 0.03, 0.1, 0.3), "adadelta": (0.1, 0.3, 1.0, 3.0)}
 ADAPTIVE_RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
 LOADING = tuple(name for name in inspect.signature(load_data).parameters if name not in ("source", "name"))
@@ -29,7 +30,8 @@ class Settings:
     """A study: data, losses, label noise, seeds, and how each run is trained."""
 
     data: str = "digits"
-    losses: tuple[str, ...] = DEFAULT_LOSSES
+    losses: tuple[str, ...] = ()
+    """The first is the baseline. None stands for a sensible set."""
     noise: tuple[str, ...] = ("0", "0.2", "0.4")
     seeds: int = 5
     rates: tuple[float, ...] = ()
@@ -52,9 +54,8 @@ class Settings:
         self._check()
 
     def _check(self) -> None:
-        for name in ("losses", "noise"):
-            if not getattr(self, name):
-                raise ValueError(f"compare: {name} must name at least one, got none.")
+        if not self.noise:
+            raise ValueError("compare: noise must name at least one, got none.")
         repeated = {loss for loss in self.losses if self.losses.count(loss) > 1}
         if repeated:
             raise ValueError(f"compare: losses must differ, got {repeated.pop()!r} twice.")
@@ -65,6 +66,12 @@ class Settings:
             raise ValueError(f"compare: search_noise must be 'first' or 'each', got {self.search_noise!r}.")
         if not all(rate > 0 for rate in self.rates):
             raise ValueError(f"compare: rates must be > 0, got {min(self.rates)!r}.")
+
+    def completed(self, model: str, num_classes: int) -> "Settings":
+        """Return the settings with what depends on the data filled in: the model and the losses, where none are named."""
+        recipe = replace(self.recipe, model=model) if self.recipe.model == "auto" else self.recipe
+        losses = self.losses or (*LOSSES, f"logit-bias({LOSSES[-1]}, num_classes={num_classes})")
+        return replace(self, recipe=recipe, losses=losses)
 
     @property
     def searched(self) -> bool:
