@@ -126,9 +126,7 @@ class Subject:
     def searches_only(self) -> pd.DataFrame:
         """The runs of the search for learning rates that are not among the results, too."""
         searches = self.study.searches
-        return searches[
-            ~searches["run"].isin(self.results["run"]) | ~searches["learning_rate"].isin(self.results["learning_rate"])
-        ]
+        return searches[~searches["run"].isin(self.results["run"])]
 
     @cached_property
     def curves(self) -> pd.DataFrame:
