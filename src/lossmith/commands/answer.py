@@ -14,6 +14,8 @@ def train_and_answer(comparison: "Comparison", *, report: bool = True) -> None:
     from lossmith.experiments.progress import progress_display
 
     with progress_display() as display:
+        for note in comparison.data.notes:
+            display.note(f"{comparison.data.name}: {note}")
         study = comparison.train(display)
     print(_tables(study))
     print()

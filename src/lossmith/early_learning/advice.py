@@ -13,7 +13,8 @@ from lossmith.losses.limits import Limits
 
 __all__ = ["Advice", "Candidate", "Recommendation", "advise"]
 
-SAMPLES = 64
+# So many random logits make figures good to about 1 %, and are too few for torch to spread over threads.
+LOGITS, FEWEST, MOST = 32_000, 32, 1024
 # Whether a loss is bounded and symmetric does not depend on how many classes there are beyond these.
 ENOUGH_CLASSES = 100
 RECOMMENDATIONS = 3
@@ -39,13 +40,13 @@ class Candidate:
     """The loss to use: as it is, or corrected so that it learns."""
     correction: str
     """Why that is the one, or why there is none."""
-    use_overlap: float
-    bounded: bool
-    bound: float
-    symmetric: bool
-    outlier_slope: float
+    use_overlap: float = 0.0
+    bounded: bool = False
+    bound: float = math.inf
+    symmetric: bool = False
+    outlier_slope: float = 0.0
     """The power of p with which the pull of a label vanishes as its probability p does."""
-    wrong_label_share: float
+    wrong_label_share: float = 0.0
     """The share of the pull that wrong labels have: of those that the network finds improbable, beside that of a fresh start."""
     has_bias: bool = False
 
@@ -100,7 +101,7 @@ def advise(
     check_classes("reference_classes", reference_classes, owner)
     check_sigma(sigma, owner)
     Limits(0.0, 1.0, high_open=True).check("noise", noise, owner=owner)
-    setting = Setting(num_classes, reference_classes, sigma, SAMPLES)
+    setting = Setting(num_classes, reference_classes, sigma, samples=max(FEWEST, min(MOST, LOGITS // num_classes)))
     candidates = [_candidate(named_loss(loss, owner), noise, setting) for loss in (LOSSES if losses is None else losses)]
     return Advice(num_classes, noise, reference_classes, sigma, tuple(candidates), _recommended(candidates, noise, num_classes))
 
@@ -109,7 +110,7 @@ def _candidate(loss: ClassificationLoss, noise: float, setting: Setting) -> Cand
     try:
         start = measured_start(loss, setting)
     except ValueError as error:  # a top-k loss needs more than k classes
-        return Candidate(str(loss), "unfit", 0.0, 0.0, str(loss), str(error), 0.0, False, math.inf, False, 0.0, 0.0)
+        return Candidate(str(loss), "unfit", overlap=0.0, average_error=0.0, use=str(loss), correction=str(error))
     found = corrected(loss, start, setting)
     used, used_start = (loss, start) if found is None else (found.loss, found.start)
     function = PerExampleLoss(used, "advise")

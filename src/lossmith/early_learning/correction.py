@@ -107,7 +107,7 @@ def _transferred(loss: ClassificationLoss, setting: Setting) -> Correction | Non
 def _solved(reference: ClassificationLoss, name: str, setting: Setting) -> tuple[float, Correction] | None:
     classes = (setting.reference_classes, setting.num_classes)
     try:
-        found = transfer_parameters(reference, *classes, name, sigma=setting.sigma, samples=setting.samples)
+        found = transfer_parameters(reference, *classes, name, sigma=setting.sigma, samples=4 * setting.samples)
     except NoSolutionError:
         return None
     numbers = adjustable_numbers(found.loss)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
 
 __all__ = ["CURVES", "Recipe", "Run", "Trained"]
@@ -73,3 +74,8 @@ class Trained:
     """``(rows of the test split, features)``: what the final layer saw."""
     weights: dict[str, Tensor] = field(default_factory=dict)
     """The ``state_dict`` of the model."""
+
+    @property
+    def predicts_softmax(self) -> bool:
+        """Whether the probabilities are those of a plain softmax, which the logits tell more exactly."""
+        return np.array_equal(self.test_probabilities, torch.softmax(torch.from_numpy(self.test_logits), 1).numpy())
