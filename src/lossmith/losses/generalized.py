@@ -8,7 +8,7 @@ from torch import Tensor
 from lossmith.losses.contract import Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import TargetProbabilityLoss
-from lossmith.numerics.box_cox import box_cox
+from lossmith.numerics.box_cox import box_cox, box_cox_and_power
 from lossmith.numerics.scalars import as_scalar
 from lossmith.numerics.softmax import Probability
 
@@ -39,7 +39,8 @@ class GeneralizedCrossEntropyLoss(TargetProbabilityLoss):
 
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return ``(1 - p**q) / q`` and ``p**q``."""
-        return -box_cox(target.log, self.q), torch.exp(self.q * target.log)
+        change, power = box_cox_and_power(target.log, self.q)
+        return -change, power
 
 
 class TruncatedGeneralizedCrossEntropyLoss(GeneralizedCrossEntropyLoss):

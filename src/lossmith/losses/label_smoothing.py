@@ -9,7 +9,8 @@ from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import term_losses
 from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
-from lossmith.numerics.softmax import add_number, overwrite, target_softmax
+from lossmith.numerics.softmax import target_softmax
+from lossmith.numerics.temporaries import add, overwrite
 
 __all__ = ["LabelSmoothingLoss"]
 
@@ -63,7 +64,7 @@ class _SmoothedTarget(IndexRule):
         losses = self.share * (gaps - num_classes * softmax.target.log) - softmax.target.log
         part = self.share / (1 + num_classes * self.share)
         entry = softmax.direction.gather(1, index) + (num_classes - 1) * part
-        gradient = overwrite(add_number(softmax.direction, -part), index, entry)
+        gradient = overwrite(add(softmax.direction, -part), index, entry)
         return losses.squeeze(1).to(logits.dtype), (gradient,)
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lossmith.numerics.precision import in_double
-from lossmith.numerics.softmax import overwrite
+from lossmith.numerics.temporaries import overwrite
 
 __all__ = ["SpreadRows", "TopAndRest", "polynomials", "power_sums", "split_top", "spread_rows"]
 
