@@ -17,6 +17,7 @@ __all__ = [
     "ClassProbabilities",
     "Probability",
     "TargetSoftmax",
+    "sum_of_gaps",
     "target_softmax",
     "values_are_at_hand",
 ]
@@ -26,7 +27,6 @@ __all__ = [
 _SMALLEST = 2**-24
 _LARGEST = 1 - 2**-20
 _LOWEST_LOG = math.log(_SMALLEST)
-# With more classes than this and logits up to that size, their sum is exact to a part of log K that is below 2**-20.
 _MANY = 12
 _LARGEST_SUMMED = 16.0
 
@@ -119,27 +119,17 @@ class ClassProbabilities(Probability):
         rest = 1 - prob
         if self.top is not None and self._top is not None:
             rest = torch.where(index == self.top, self._top.rest.to(rest.dtype), rest)
-        if values_are_at_hand(prob) and prob.numel() and prob.amin().item() > _SMALLEST:
+        if values_are_at_hand(prob) and _is_above(prob, _SMALLEST):
             return Probability(prob, rest)
         return Probability(prob, rest, self.log.gather(1, index))
 
     def sum_of_other_logs(self, index: Tensor, own_log: Tensor) -> Tensor:
         """Return the sum of ``log p`` over all classes but one, whose logarithm is given, ``(N, 1, ...)``."""
-        if not self._sums_in_closed_form(own_log):
+        others = self.p.shape[1] - 1
+        if others < _MANY or not values_are_at_hand(own_log) or not _is_above(own_log, _LOWEST_LOG):
             return self.log.scatter(1, index, 0.0).sum(1, keepdim=True)
-        # The sum of the gaps z_c - z_y may cancel against the others' share of own_log, but not by more than a factor of
-        # own_log / log(others), which is below 7.
-        num_classes = self.p.shape[1]
-        gaps = torch.sub(self._logits.sum(1, keepdim=True), self._logits.gather(1, index), alpha=num_classes)
-        return gaps.add_(own_log, alpha=num_classes - 1)
-
-    def _sums_in_closed_form(self, own_log: Tensor) -> bool:
-        if self.p.shape[1] <= _MANY or not values_are_at_hand(own_log) or not own_log.numel():
-            return False
-        if own_log.amin().item() < _LOWEST_LOG:
-            return False
-        largest: Tensor = torch.linalg.vector_norm(self._logits, math.inf)
-        return largest.item() < _LARGEST_SUMMED
+        # The gaps may cancel against the product, but not by more than a factor of own_log / log(others), which is below 7.
+        return others * own_log - sum_of_gaps(self._logits, index)
 
 
 class TargetSoftmax(NamedTuple):
@@ -166,9 +156,33 @@ def target_softmax(logits: Tensor, index: Tensor) -> TargetSoftmax:
     return TargetSoftmax(target, overwrite(others * (rest / other_sum), index, -rest))
 
 
+def sum_of_gaps(logits: Tensor, index: Tensor) -> Tensor:
+    """Return the sum over the classes of ``z_y - z_c``, ``(N, 1, ...)``.
+
+    >>> sum_of_gaps(torch.tensor([[3.0, 1.0, 0.5]]), torch.tensor([[0]]))
+    tensor([[4.5000]])
+    """
+    own = logits.gather(1, index)
+    if _sums_are_exact(logits):
+        return torch.sub(logits.shape[1] * own, logits.sum(1, keepdim=True))
+    return (own - logits).sum(1, keepdim=True)
+
+
+def _sums_are_exact(logits: Tensor) -> bool:
+    """Whether the rounding of a sum of logits is below ``2**-20 K log K``, the least sum of ``-log p`` over the classes."""
+    if logits.shape[1] < _MANY or not values_are_at_hand(logits) or not logits.numel():
+        return False
+    low, high = torch.aminmax(logits)
+    return low.item() > -_LARGEST_SUMMED and high.item() < _LARGEST_SUMMED
+
+
 def values_are_at_hand(logits: Tensor) -> bool:
     """Whether a decision that depends on values costs nothing: not on accelerators, in graphs, or in recorded gradients."""
     return logits.device.type == "cpu" and not torch.is_grad_enabled() and not torch.compiler.is_compiling()
+
+
+def _is_above(tensor: Tensor, bound: float) -> bool:
+    return not tensor.numel() or tensor.amin().item() > bound
 
 
 def _is_moderate(prob: Tensor) -> bool:
