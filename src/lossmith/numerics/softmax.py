@@ -55,8 +55,7 @@ class Probability:
     @property
     def log_over_rest(self) -> Tensor:
         """``log p / (1 - p)``, which tends to -1 at p = 1."""
-        has_rest = self.rest > 0
-        return torch.where(has_rest, self.log / torch.where(has_rest, self.rest, 1.0), -1.0)
+        return _log_over_rest(self.log, self.rest)
 
 
 class ClassProbabilities(Probability):
@@ -111,7 +110,7 @@ class ClassProbabilities(Probability):
     @property
     def log_over_rest(self) -> Tensor:
         """``log p / (1 - p)``, which tends to -1 at p = 1."""
-        return self.log / self.rest if self.top is None else super().log_over_rest
+        return self.log / self.rest if self.top is None else _log_over_rest(self.log, self.rest)
 
     def of(self, index: Tensor) -> Probability:
         """Return the probability of one class of each row, ``index`` being ``(N, 1, ...)``."""
@@ -132,6 +131,11 @@ class ClassProbabilities(Probability):
         return others * own_log - sum_of_gaps(self._logits, index)
 
 
+def _log_over_rest(log: Tensor, rest: Tensor) -> Tensor:
+    has_rest = rest > 0
+    return torch.where(has_rest, log / torch.where(has_rest, rest, 1.0), -1.0)
+
+
 class TargetSoftmax(NamedTuple):
     """The softmax as seen from one class of each row, for logits ``(N, C, ...)``."""
 
@@ -143,13 +147,13 @@ class TargetSoftmax(NamedTuple):
 
 def target_softmax(logits: Tensor, index: Tensor) -> TargetSoftmax:
     """Return the softmax as seen from the class ``index`` ``(N, 1, ...)`` of each row."""
-    if values_are_at_hand(logits):
+    if values_are_at_hand(logits) and logits.numel():
         probs = torch.softmax(logits, 1)
         prob = probs.gather(1, index)
-        if _is_moderate(prob):
-            others = probs.scatter_(1, index, 0.0)
-            rest = others.sum(1, keepdim=True)
-            return TargetSoftmax(Probability(prob, rest), others.scatter_(1, index, -rest))
+        smallest, largest = (bound.item() for bound in torch.aminmax(prob))
+        if smallest > _SMALLEST and largest < _LARGEST:
+            rest = 1 - prob if largest < 0.5 else probs.scatter_(1, index, 0.0).sum(1, keepdim=True)
+            return TargetSoftmax(Probability(prob, rest), probs.scatter_(1, index, -rest))
     log_odds, others, other_sum = _log_odds(logits, index)
     target = _probability_by_log_odds(log_odds)
     rest = target.rest.to(logits.dtype)
@@ -183,13 +187,6 @@ def values_are_at_hand(logits: Tensor) -> bool:
 
 def _is_above(tensor: Tensor, bound: float) -> bool:
     return not tensor.numel() or tensor.amin().item() > bound
-
-
-def _is_moderate(prob: Tensor) -> bool:
-    if not prob.numel():
-        return True
-    smallest, largest = torch.aminmax(prob)
-    return smallest.item() > _SMALLEST and largest.item() < _LARGEST
 
 
 def _log_odds(logits: Tensor, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
