@@ -8,8 +8,9 @@ from lossmith.numerics.temporaries import multiply
 
 __all__ = ["box_cox", "box_cox_and_power"]
 
+# exp(-1/4) is far enough from 1 to be subtracted from it.
 _FAR = 0.25
-# Not worth while to look for fewer.
+# It is not worth while to look for fewer.
 _MANY = 4096
 
 
@@ -42,7 +43,7 @@ def box_cox_and_power(log_x: Tensor, power: float) -> tuple[Tensor, Tensor]:
 
 
 def _is_far_from_one(log_x: Tensor) -> bool:
-    """Whether ``x - 1`` loses no more than two bits."""
+    """Whether ``x - 1`` loses little more than two bits."""
     if not values_are_at_hand(log_x) or log_x.numel() < _MANY:
         return False
     low, high = torch.aminmax(log_x)

@@ -27,6 +27,7 @@ __all__ = [
 _SMALLEST = 2**-24
 _LARGEST = 1 - 2**-20
 _LOWEST_LOG = math.log(_SMALLEST)
+# From this many classes on, and for logits below that, sums of logits are as good as sums of their differences.
 _MANY = 12
 _LARGEST_SUMMED = 16.0
 
