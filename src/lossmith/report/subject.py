@@ -1,37 +1,21 @@
 """What a report is about: a study, the advice it gives, and how its losses and noise levels appear everywhere on the page."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
 from lossmith.experiments.recommendation import Recommendation
+from lossmith.experiments.several_studies import RankedStudy
 from lossmith.experiments.wording import percent
 
 __all__ = ["ReportedStudy", "Series", "Subject"]
 
 
-class ReportedStudy(Protocol):
+class ReportedStudy(RankedStudy, Protocol):
     """A study, as far as a report needs one."""
-
-    @property
-    def folder(self) -> Path:
-        """Where the study is kept."""
-        ...
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """What was run."""
-        ...
-
-    @property
-    def results(self) -> pd.DataFrame:
-        """One row a final run."""
-        ...
 
     @property
     def searches(self) -> pd.DataFrame:
