@@ -89,7 +89,7 @@ def job_on(data: PreparedData, loss: str) -> Job:
     return dataclasses.replace(own, train_labels=data.labels[data.train], validation_labels=data.labels[data.validation])
 
 
-@pytest.mark.parametrize("model", ["cnn", "resnet20"])
+@pytest.mark.parametrize("model", ["small-cnn", "cnn", "resnet20"])
 def test_image_models_learn(model: str) -> None:
     data = digits(192, images=True)
     (trained,) = train_stack([job(data, "ce", rate=0.05, noise=0.0)], data, Recipe(model=model, epochs=8, batch_size=16))

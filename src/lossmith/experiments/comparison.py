@@ -193,10 +193,10 @@ def _with_model(settings: Settings, data: PreparedData, output: Path | None, **o
 
 
 def suitable_model(data: PreparedData) -> str:
-    """Return the model that suits the data: an lstm for words, a cnn for images that have room for it, else an mlp."""
+    """Return the model that suits the data: an lstm for words, a small cnn for images that have room for it, else an mlp."""
     if not data.inputs.is_floating_point():
         return "lstm"
-    return "cnn" if data.inputs.dim() == 4 and min(data.input_shape[1:]) >= ROOM_FOR_CONVOLUTIONS else "mlp"
+    return "small-cnn" if data.inputs.dim() == 4 and min(data.input_shape[1:]) >= ROOM_FOR_CONVOLUTIONS else "mlp"
 
 
 def _in_free_folder(comparison: Comparison) -> Comparison:

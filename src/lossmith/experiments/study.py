@@ -13,7 +13,7 @@ from torch import nn
 from lossmith.data import PreparedData, load_data
 from lossmith.experiments.choice import chosen_rates
 from lossmith.experiments.measures import MEASURES
-from lossmith.experiments.models import make_backbone
+from lossmith.experiments.models import make_backbone, vocabulary_of
 from lossmith.experiments.plan import CURVES
 from lossmith.experiments.settings import Settings
 from lossmith.experiments.store import Store
@@ -112,7 +112,8 @@ class Study:
         weights = self.store.weights(run)
         loss = self._runs().set_index("run").loss[run]
         recipe, data = self.plan.recipe, self.load()
-        model = make_objective(loss).build(make_backbone(recipe.model, data.input_shape), data.num_classes).model
+        backbone = make_backbone(recipe.model, data.input_shape, vocabulary=vocabulary_of(data.inputs))
+        model = make_objective(loss).build(backbone, data.num_classes).model
         model.load_state_dict(weights)
         return model.eval()
 
