@@ -17,8 +17,7 @@ CURVES = ("train_loss", "train_accuracy", "validation_accuracy", "test_accuracy"
 class Recipe:
     """How every run of a study is trained."""
 
-    model: str = "auto"
-    """The name of a model; ``auto`` stands for the one that suits the data."""
+    model: str = "mlp"
     epochs: int = 40
     batch_size: int = 64
     optimizer: str = "sgd"

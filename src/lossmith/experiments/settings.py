@@ -44,7 +44,8 @@ class Settings:
     clean_validation: bool = False
     """Whether the validation split keeps its labels where the training split's are corrupted."""
     loading: Mapping[str, Any] = field(default_factory=dict)
-    recipe: Recipe = field(default_factory=Recipe)
+    recipe: Recipe = Recipe(model="auto")
+    """The model ``auto`` stands for the one that suits the data."""
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
@@ -136,7 +137,8 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
     for name in values:
         if name not in own | of_recipe | set(LOADING):
             raise ValueError(f"compare: unknown setting {name!r}{nearest(name, sorted(own | of_recipe | set(LOADING)))}")
-    recipe = Recipe(**{name: _frozen(value) for name, value in values.items() if name in of_recipe})
+    given = {name: _frozen(value) for name, value in values.items() if name in of_recipe}
+    recipe = replace(Settings.recipe, **given)
     loading = {name: value for name, value in values.items() if name in LOADING}
     return Settings(**{name: _frozen(value) for name, value in values.items() if name in own}, loading=loading, recipe=recipe)
 
