@@ -89,10 +89,10 @@ def job_on(data: PreparedData, loss: str) -> Job:
     return dataclasses.replace(own, train_labels=data.labels[data.train], validation_labels=data.labels[data.validation])
 
 
-@pytest.mark.parametrize("model", ["small-cnn", "cnn", "resnet20"])
-def test_image_models_learn(model: str) -> None:
+@pytest.mark.parametrize(("model", "epochs"), [("small-cnn", 20), ("cnn", 8), ("resnet20", 8)])
+def test_image_models_learn(model: str, epochs: int) -> None:
     data = digits(192, images=True)
-    (trained,) = train_stack([job(data, "ce", rate=0.05, noise=0.0)], data, Recipe(model=model, epochs=8, batch_size=16))
+    (trained,) = train_stack([job(data, "ce", rate=0.05, noise=0.0)], data, Recipe(model=model, epochs=epochs, batch_size=16))
     assert trained.curves["test_accuracy"][-1] > 0.8
     assert trained.curves["train_loss"][-1] < trained.curves["train_loss"][0] / 2
 

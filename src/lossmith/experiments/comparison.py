@@ -31,6 +31,7 @@ __all__ = ["Comparison", "compare", "planned", "resumed"]
 
 STUDIES = Path("studies")
 SAMPLE = 16  # runs that the cost is estimated by
+QUICK = 0.5  # seconds of an epoch, below which a sample is worth its time
 ROOM_FOR_CONVOLUTIONS = 16  # pixels a side
 
 
@@ -162,13 +163,16 @@ class Comparison:
         return "\n".join(f"{name:8}  {line}" for name, line in lines.items() if line)
 
     def _estimated_seconds(self) -> float:
-        """Time an epoch of a few runs, on the labels as they are."""
+        """Time an epoch of one run, or of a few that train as one where that is quick, on the labels as they are."""
         recipe = replace(self.settings.recipe, epochs=1, keep=(), patience=0)
-        sample = search_runs(self.settings)[:SAMPLE]
-        jobs = [self._job(run, self._objective(run.loss), self.data.labels) for run in sample]
-        trained = list(train_all(jobs, self.data, recipe, build=self.build, workers=1))
-        seconds = fmean(one.seconds for one in trained) * self.settings.recipe.epochs
-        return seconds * self.settings.planned() / (self.workers or os.cpu_count() or 1)
+        seconds = 0.0
+        for sample in (1, SAMPLE):
+            jobs = [self._job(run, self._objective(run.loss), self.data.labels) for run in search_runs(self.settings)[:sample]]
+            trained = train_all(jobs, self.data, recipe, build=self.build, workers=1)
+            seconds = fmean(one.seconds for one in trained)
+            if seconds > QUICK:
+                break
+        return seconds * self.settings.recipe.epochs * self.settings.planned() / (self.workers or os.cpu_count() or 1)
 
     def _objective(self, loss: str) -> nn.Module | Objective:
         return self.losses[loss] if loss in self.losses else make_objective(loss)

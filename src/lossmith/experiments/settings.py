@@ -21,6 +21,8 @@ LOSSES = ("ce", "focal", "label-smoothing", "ce-el", "sce", "gce", "bi-tempered"
 """The losses that are compared unless others are named; and the last one with a logit bias for the number of classes."""
 RATES = {"sgd": (0.003, 0.01, 0.03, 0.1, 0.3), "adadelta": (0.1, 0.3, 1.0, 3.0)}
 ADAPTIVE_RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
+AUTO = "auto"
+"""Stands for the model that suits the data."""
 LOADING = tuple(name for name in inspect.signature(load_data).parameters if name not in ("source", "name"))
 """The settings that say how the data is read: what the function that reads it takes."""
 
@@ -44,8 +46,7 @@ class Settings:
     clean_validation: bool = False
     """Whether the validation split keeps its labels where the training split's are corrupted."""
     loading: Mapping[str, Any] = field(default_factory=dict)
-    recipe: Recipe = Recipe(model="auto")
-    """The model ``auto`` stands for the one that suits the data."""
+    recipe: Recipe = field(default_factory=lambda: Recipe(model=AUTO))
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
@@ -70,7 +71,7 @@ class Settings:
 
     def completed(self, model: str, num_classes: int) -> "Settings":
         """Return the settings with what depends on the data filled in: the model and the losses, where none are named."""
-        recipe = replace(self.recipe, model=model) if self.recipe.model == "auto" else self.recipe
+        recipe = replace(self.recipe, model=model) if self.recipe.model == AUTO else self.recipe
         losses = self.losses or (*LOSSES, f"logit-bias({LOSSES[-1]}, num_classes={num_classes})")
         return replace(self, recipe=recipe, losses=losses)
 
@@ -138,7 +139,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         if name not in own | of_recipe | set(LOADING):
             raise ValueError(f"compare: unknown setting {name!r}{nearest(name, sorted(own | of_recipe | set(LOADING)))}")
     given = {name: _frozen(value) for name, value in values.items() if name in of_recipe}
-    recipe = replace(Settings.recipe, **given)
+    recipe = Recipe(**{"model": AUTO, **given})
     loading = {name: value for name, value in values.items() if name in LOADING}
     return Settings(**{name: _frozen(value) for name, value in values.items() if name in own}, loading=loading, recipe=recipe)
 
