@@ -14,7 +14,7 @@ def train_and_answer(comparison: "Comparison", *, report: bool = True) -> None:
     from lossmith.experiments.progress import progress_display
 
     with progress_display() as display:
-        for note in comparison.data.notes:
+        for note in comparison.notes():
             display.note(f"{comparison.data.name}: {note}")
         study = comparison.train(display)
     print(_tables(study))
@@ -29,5 +29,5 @@ def train_and_answer(comparison: "Comparison", *, report: bool = True) -> None:
 
 
 def _tables(study: "Study") -> str:
-    heading = "Accuracy on clean test labels, mean +- standard error over the seeds, by label noise"
+    heading = "Accuracy on the test split, mean +- standard error over the seeds, by label noise in training"
     return f"{heading}\n{study.table().fillna('').rename_axis(index=None, columns=None).to_string()}"

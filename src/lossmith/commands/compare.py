@@ -1,7 +1,6 @@
 """``lossmith compare [DATA]``."""
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_study(group: Any) -> None:
     group.add_argument(
         "--losses",
-        type=listed(str),
         metavar="LIST",
         help="losses or objectives, such as ce,gce(q=0.5); the first is the baseline",
     )
-    group.add_argument("--noise", type=listed(str), metavar="LIST", help="such as 0,0.2,pair(0.3) (default: 0,0.2,0.4)")
+    group.add_argument("--noise", metavar="LIST", help="such as 0,0.2,pair(0.3) (default: 0,0.2,0.4)")
     group.add_argument("--seeds", type=int, metavar="N", help="runs of each loss and noise (default: 5)")
-    group.add_argument(
-        "--rates", type=listed(float), metavar="LIST", help="learning rates to choose from on the validation split"
-    )
+    group.add_argument("--rates", metavar="LIST", help="learning rates to choose from on the validation split")
     group.add_argument("--search-seeds", type=int, metavar="N", help="runs of each learning rate that the choice is made by")
     group.add_argument("--search-noise", metavar="WHERE", help="choose learning rates on the first noise, for all, or on each")
     group.add_argument("--clean-validation", action="store_true", help="leave the labels of the validation split as they are")
@@ -69,7 +65,7 @@ def _add_training(group: Any) -> None:
     group.add_argument(
         "--select", metavar="WHICH", help="the epoch whose predictions count: last, or best on the validation split"
     )
-    group.add_argument("--keep", type=listed(str), metavar="LIST", help="what to keep of each run: features, weights")
+    group.add_argument("--keep", metavar="LIST", help="what to keep of each run: features, weights")
 
 
 def _add_data(group: Any) -> None:
@@ -117,24 +113,3 @@ def _compare(given: dict[str, Any], how: dict[str, Any]) -> None:
         print(comparison.describe())
     else:
         train_and_answer(comparison, report=not how.get("no_report"))
-
-
-def listed(read: Callable[[str], Any]) -> Callable[[str], list[Any]]:
-    """Return a reader of lists, whose items may have commas within brackets.
-
-    >>> listed(str)("ce, gce(q=0.5), agce(b=1, q=0.5)")
-    ['ce', 'gce(q=0.5)', 'agce(b=1, q=0.5)']
-    """
-
-    def items(text: str) -> list[Any]:
-        depth, parts = 0, [""]
-        for letter in text:
-            depth += (letter in "([{") - (letter in ")]}")
-            if letter == "," and depth == 0:
-                parts.append("")
-            else:
-                parts[-1] += letter
-        return [read(part.strip()) for part in parts if part.strip()]
-
-    items.__name__ = f"list of {read.__name__}"  # argparse shows it in its error
-    return items

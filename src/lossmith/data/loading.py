@@ -77,6 +77,8 @@ def load_data(
     """
     if isinstance(source, PreparedData):
         return source
+    if source is None:
+        raise TypeError("load_data: source must be a path, a name, a data frame or arrays, got None.")
     if text not in _TEXTS:
         raise ValueError(f"load_data: text must be 'ngrams' or 'words', got {text!r}.")
     Limits(0, whole=True).check("seed", seed, owner="load_data")

@@ -102,8 +102,6 @@ def _time_cost(pair: pd.DataFrame, loss: str, baseline: str) -> Iterable[str]:
     ratio = seconds[loss] / seconds[baseline] if len(seconds) == 2 and seconds[baseline] > 0 else float("nan")
     if ratio >= _NOTABLE:
         yield f"Training takes {ratio:.1f} times as long as with {baseline}."
-    elif ratio > 0:
-        yield f"Training takes about as long as with {baseline}."
 
 
 def _untried_noise(results: pd.DataFrame) -> Iterable[str]:

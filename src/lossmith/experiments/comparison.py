@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -13,13 +13,15 @@ from typing import Any
 from torch import Tensor, nn
 
 from lossmith.data import PreparedData, load_data, make_noise, realised
+from lossmith.experiments.brought import identity_of
 from lossmith.experiments.checks import check_recipe
 from lossmith.experiments.choice import chosen_rates, final_runs, search_runs
 from lossmith.experiments.job import Build, Job
 from lossmith.experiments.measures import measure
 from lossmith.experiments.plan import Run
 from lossmith.experiments.progress import ProgressDisplay, duration, progress_display
-from lossmith.experiments.settings import Settings, settings_from
+from lossmith.experiments.rehearsal import check_splits, rehearse, warnings_about
+from lossmith.experiments.settings import Settings, settings_from, split_list
 from lossmith.experiments.store import Store, StoreError
 from lossmith.experiments.study import FILE, REPORT, Study, open_study
 from lossmith.experiments.versions import versions
@@ -52,14 +54,18 @@ class Comparison:
         """Train every run that the study lacks, and return the study."""
         display = display or ProgressDisplay()
         store = self._store()
-        search = search_runs(self.settings)
+        settings, search = self.settings, search_runs(self.settings)
         try:
-            self._train("choosing learning rates" if self.settings.searched else "training", search, store, display)
-            chosen = final_runs(self.settings, chosen_rates(self.settings, store.runs()))
-            self._train("training", [run for run in chosen if run not in set(search)], store, display)
+            if settings.searched:
+                self._train("choosing learning rates", search, store, display)
+                chosen = final_runs(settings, chosen_rates(settings, store.runs()))
+                self._train("training", [run for run in chosen if run not in set(search)], store, display)
+            else:
+                rates = dict.fromkeys(product(settings.losses, settings.noise), settings.rates[0])
+                self._train("training", list(dict.fromkeys([*search, *final_runs(settings, rates)])), store, display)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(self._stopped(store)) from None
-        return Study(self.folder)
+        return Study(self.folder, self.data, self.build)
 
     def _train(self, what: str, runs: list[Run], store: Store, display: ProgressDisplay) -> None:
         finished = store.finished()
@@ -85,7 +91,7 @@ class Comparison:
 
     def _jobs(self, runs: Iterable[Run], store: Store) -> list[Job]:
         labels = {key: self._noisy_labels(*key, store) for key in dict.fromkeys((run.noise, run.seed) for run in runs)}
-        objectives = {loss: self._objective(loss) for loss in self.settings.losses}
+        objectives = self.objectives()
         return [self._job(run, objectives[run.loss], labels[run.noise, run.seed]) for run in runs]
 
     def _job(self, run: Run, objective: nn.Module | Objective, labels: Tensor) -> Job:
@@ -109,19 +115,36 @@ class Comparison:
         with suppress(StoreError):
             return Store.create(file, self._about())
         self.check_folder()
-        return Store(file)
+        store = Store(file)
+        if not store.finished() or self.settings != Settings.from_json(store.meta("settings")):
+            for name, value in self._about().items():
+                store.set_meta(name, value)
+        return store
 
     def check_folder(self) -> None:
-        """Raise an error if the folder holds another study, which is left as it is."""
+        """Raise an error if the folder holds another study, which is left as it is.
+
+        The same study may have been smaller: seeds, losses and noises can be added. One without a finished run is no study yet.
+        """
+        if self.folder.exists() and not self.folder.is_dir():
+            raise StoreError(f"{self.folder} must be a folder, got a file.")
         if not (self.folder / FILE).exists():
             return
         store = Store(self.folder / FILE)
+        if not store.finished():
+            return
         stored = Settings.from_json(store.meta("settings"))
-        changed = [name for name, value in self.settings.flat().items() if value != stored.flat().get(name)]
+        changed = [name for name, value in self.settings.flat().items() if not _extends(value, stored.flat().get(name), name)]
         if changed:
             raise StoreError(f"{self.folder} holds a study with other {', '.join(changed)}; give another --output.")
         if store.meta("fingerprint") != self.data.fingerprint():
             raise StoreError(f"{self.folder} holds a study of other data; give another --output.")
+        before, now = store.meta("brought") or {}, identity_of(self.losses, self.build)
+        other = [name for name in before if now.get(name) != before[name]]
+        if other:
+            raise StoreError(
+                f"{self.folder} holds a study with another {', '.join(other)} of the same name; give another --output."
+            )
 
     def _about(self) -> dict[str, Any]:
         data = self.data
@@ -134,6 +157,8 @@ class Comparison:
             "versions": versions(),
             "command": self.settings.command(self.folder),
             "from_python": self._brought_from_python(),
+            "brought": identity_of(self.losses, self.build),
+            "directory": os.getcwd(),
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
         }
 
@@ -151,7 +176,7 @@ class Comparison:
         counting = len(settings.losses) * len(settings.noise) * settings.seeds
         lines = {
             "data": f"{data.name}: {parts} rows of shape {data.input_shape}, {data.num_classes} classes",
-            "notes": "\n          ".join(data.notes),
+            "notes": "\n          ".join(self.notes()),
             "losses": ", ".join(settings.losses),
             "noise": ", ".join(settings.noise),
             "training": f"{recipe.model}, {recipe.epochs} epochs of batches of {recipe.batch_size}, {recipe.optimizer}",
@@ -165,21 +190,36 @@ class Comparison:
     def _estimated_seconds(self) -> float:
         """Time an epoch of one run, or of a few that train as one where that is quick, on the labels as they are."""
         recipe = replace(self.settings.recipe, epochs=1, keep=(), patience=0)
-        seconds = 0.0
+        seconds, objectives = 0.0, self.objectives()
         for sample in (1, SAMPLE):
-            jobs = [self._job(run, self._objective(run.loss), self.data.labels) for run in search_runs(self.settings)[:sample]]
+            runs = search_runs(self.settings)[:sample]
+            jobs = [self._job(run, objectives[run.loss], self.data.labels) for run in runs]
             trained = train_all(jobs, self.data, recipe, build=self.build, workers=1)
             seconds = fmean(one.seconds for one in trained)
             if seconds > QUICK:
                 break
         return seconds * self.settings.recipe.epochs * self.settings.planned() / (self.workers or os.cpu_count() or 1)
 
-    def _objective(self, loss: str) -> nn.Module | Objective:
-        return self.losses[loss] if loss in self.losses else make_objective(loss)
+    def objectives(self) -> dict[str, nn.Module | Objective]:
+        """Return what is trained, by the name it has in the settings."""
+        return {loss: self.losses[loss] if loss in self.losses else make_objective(loss) for loss in self.settings.losses}
+
+    def notes(self) -> list[str]:
+        """Return what a user should know before training: about the data, and about what will hardly work."""
+        return [*self.data.notes, *warnings_about(self.settings, self.data, self.objectives())]
 
     def _stopped(self, store: Store) -> str:
         done = f"{len(store.finished())} of {self.settings.planned()} runs are stored"
         return f"stopped; {done}. Go on with: lossmith resume {self.folder}"
+
+
+def _extends(value: Any, stored: Any, name: str) -> bool:
+    """Return whether a setting is what it was, or more of it where more can be added."""
+    if name == "seeds":
+        return bool(value >= stored)
+    if name in ("losses", "noise"):
+        return tuple(value[: len(stored)]) == tuple(stored)
+    return bool(value == stored)
 
 
 def planned(settings: Settings, *, output: Path | None = None, workers: int | None = None) -> Comparison:
@@ -192,8 +232,13 @@ def planned(settings: Settings, *, output: Path | None = None, workers: int | No
 def _with_model(settings: Settings, data: PreparedData, output: Path | None, **own: Any) -> Comparison:
     settings = settings.completed(suitable_model(data), data.num_classes)
     check_recipe(settings.recipe, data, own_model=own.get("build") is not None)
-    comparison = Comparison(settings, data, output or STUDIES / data.name, **own)
-    return comparison if output else _in_free_folder(comparison)
+    check_splits(settings, data)
+    comparison = Comparison(settings, data, output or STUDIES / Path(data.name).stem, **own)
+    rehearse(settings, data, comparison.objectives(), comparison.build)
+    if not output:
+        return _in_free_folder(comparison)
+    comparison.check_folder()
+    return comparison
 
 
 def suitable_model(data: PreparedData) -> str:
@@ -253,7 +298,7 @@ def compare(
     given = {
         "data": os.fspath(data) if isinstance(data, str | Path) else "",
         "losses": list(named) or None,
-        "noise": [noise] if isinstance(noise, str | int | float) else noise,
+        "noise": noise,
         "model": build.__name__ if build else model,
         "seeds": seeds,
         **settings,
@@ -272,5 +317,7 @@ def _named_losses(losses: Iterable[str | nn.Module] | Mapping[str, str | nn.Modu
         return {}
     if isinstance(losses, Mapping):
         return dict(losses)
+    if isinstance(losses, str | nn.Module):
+        losses = split_list(losses) if isinstance(losses, str) else [losses]
     named = {loss if isinstance(loss, str) else repr(loss).split("\n")[0]: loss for loss in losses}
     return {name: repr(loss) if isinstance(loss, ClassificationLoss) else loss for name, loss in named.items()}

@@ -15,12 +15,14 @@ from lossmith.losses.limits import is_whole
 from lossmith.losses.nearest import nearest
 from lossmith.objectives import make_objective
 
-__all__ = ["Settings", "read_settings", "settings_from"]
+__all__ = ["Settings", "read_settings", "settings_from", "split_list"]
 
 LOSSES = ("ce", "focal", "label-smoothing", "ce-el", "sce", "gce", "bi-tempered", "nce-mae", "mae")
 """The losses that are compared unless others are named; and the last one with a logit bias for the number of classes."""
 RATES = {"sgd": (0.003, 0.01, 0.03, 0.1, 0.3), "adadelta": (0.1, 0.3, 1.0, 3.0)}
 ADAPTIVE_RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
+_LISTS = ("losses", "noise", "rates", "keep")
+_TEXTS = ("data", "model", "optimizer", "schedule", "select", "search_noise")
 AUTO = "auto"
 """Stands for the model that suits the data."""
 LOADING = tuple(name for name in inspect.signature(load_data).parameters if name not in ("source", "name"))
@@ -103,9 +105,12 @@ class Settings:
 
     def check_objectives(self, own: Mapping[str, Any]) -> None:
         """Raise an error for a loss that nobody knows: neither the catalogue nor the user, who may have brought some."""
+        known: dict[str, str] = {}
         for loss in self.losses:
             if loss not in own:
-                make_objective(loss)
+                same = known.setdefault(repr(replace(make_objective(loss), name="same")), loss)
+                if same != loss:
+                    raise ValueError(f"compare: losses must differ, got {same!r} and {loss!r}, which are the same.")
 
     def command(self, output: Path) -> str:
         """Return the command that does this study again."""
@@ -138,14 +143,49 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
     for name in values:
         if name not in own | of_recipe | set(LOADING):
             raise ValueError(f"compare: unknown setting {name!r}{nearest(name, sorted(own | of_recipe | set(LOADING)))}")
-    given = {name: _frozen(value) for name, value in values.items() if name in of_recipe}
-    recipe = Recipe(**{"model": AUTO, **given})
-    loading = {name: value for name, value in values.items() if name in LOADING}
-    return Settings(**{name: _frozen(value) for name, value in values.items() if name in own}, loading=loading, recipe=recipe)
+    given = {name: _read(name, value) for name, value in values.items()}
+    recipe = Recipe(**{"model": AUTO, **{name: value for name, value in given.items() if name in of_recipe}})
+    loading = {name: value for name, value in given.items() if name in LOADING}
+    return Settings(**{name: value for name, value in given.items() if name in own}, loading=loading, recipe=recipe)
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _read(name: str, value: Any) -> Any:
+    """Return a value of the type that the setting has: lists may be one item, or text with commas."""
+    if name in _LISTS:
+        items = split_list(value) if isinstance(value, str) else list(value) if isinstance(value, list | tuple) else [value]
+        if not items:
+            raise ValueError(f"compare: {name} must name at least one, got none.")
+        return tuple(_number(name, item) if name == "rates" else item if name == "noise" else _text(name, item) for item in items)
+    return _text(name, value) if name in _TEXTS else value
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"compare: {name} must be text, got {value!r}.")
+    return value
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"compare: {name} must be numbers, got {value!r}.") from None
+
+
+def split_list(text: str) -> list[str]:
+    """Return the items of a list with commas, which may have commas within brackets themselves.
+
+    >>> split_list("ce, gce(q=0.5), agce(b=1, q=0.5)")
+    ['ce', 'gce(q=0.5)', 'agce(b=1, q=0.5)']
+    """
+    depth, parts = 0, [""]
+    for letter in text:
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts if part.strip()]
 
 
 def read_settings(file: Path) -> dict[str, Any]:
@@ -154,7 +194,7 @@ def read_settings(file: Path) -> dict[str, Any]:
         values = tomllib.loads(file.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{file}: {error}") from error
-    for name in ("data", "test"):
+    for name in ("data", "test", "validation"):
         written = values.get(name)
         if isinstance(written, str) and (file.parent / written).exists():
             values[name] = os.fspath(file.parent / written)

@@ -128,6 +128,8 @@ class Store:
     def array(self, run: int, name: str) -> np.ndarray:
         """Return an array that was kept of a run."""
         rows = self._rows("SELECT shape, type, content FROM array WHERE run = ? AND name = ?", int(run), name)
+        if not rows and not self.kept(run):
+            raise StoreError(f"{self.file} has no run {run}.")
         if not rows:
             raise StoreError(f"{self.file} keeps no {name} of run {run}; 'lossmith compare --keep {name}' does.")
         return _unpacked(rows[0])

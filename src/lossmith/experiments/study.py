@@ -1,6 +1,7 @@
 """A study: what was compared, and what came out."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,9 @@ import pandas as pd
 import torch
 from torch import nn
 
-from lossmith.data import PreparedData, load_data
+from lossmith.data import PreparedData, load_data, make_noise
 from lossmith.experiments.choice import chosen_rates
+from lossmith.experiments.job import Build
 from lossmith.experiments.measures import MEASURES
 from lossmith.experiments.models import make_backbone, vocabulary_of
 from lossmith.experiments.plan import CURVES
@@ -37,8 +39,10 @@ class Study:
     >>> study.results.groupby(["noise", "loss"]).accuracy.mean()  # doctest: +SKIP
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, data: PreparedData | None = None, build: Build | None = None) -> None:
         self.folder = folder
+        self._data = data
+        self._build = build
         self.store = Store(folder / FILE)
         self.plan = Settings.from_json(self.store.meta("settings"))
 
@@ -109,17 +113,23 @@ class Study:
 
     def model(self, run: int) -> nn.Module:
         """Return the trained model of a run, in evaluation mode, where the study keeps weights."""
-        weights = self.store.weights(run)
-        loss = self._runs().set_index("run").loss[run]
-        recipe, data = self.plan.recipe, self.load()
-        backbone = make_backbone(recipe.model, data.input_shape, vocabulary=vocabulary_of(data.inputs))
-        model = make_objective(loss).build(backbone, data.num_classes).model
+        weights, data = self.store.weights(run), self.load()
+        model = self._build(data.input_shape, data.num_classes) if self._build else self._untrained(run, data)
         model.load_state_dict(weights)
         return model.eval()
 
+    def _untrained(self, run: int, data: PreparedData) -> nn.Module:
+        if "a model of its own" in (self.store.meta("from_python") or ""):
+            raise ValueError(f"{self.folder}: the study was begun in Python with a model of its own, which it does not hold.")
+        backbone = make_backbone(self.plan.recipe.model, data.input_shape, vocabulary=vocabulary_of(data.inputs))
+        loss = self._runs().set_index("run").loss[run]
+        brought = loss in (self.store.meta("brought") or {})
+        objective = make_objective("ce" if brought else loss)  # a loss of the user's own has a plain final layer
+        return objective.build(backbone, data.num_classes).model
+
     def noise_matrix(self, noise: str) -> np.ndarray:
         """Return the share of each true class (row) that got each label (column), the mean over the seeds."""
-        matrices = [row["matrix"] for row in self.store.noises() if row["noise"] == noise]
+        matrices = [row["matrix"] for row in self.store.noises() if row["noise"] == repr(make_noise(noise))]
         if not matrices:
             raise ValueError(f"Study: noise must be one of {', '.join(self.plan.noise)}, got {noise!r}.")
         return np.asarray(np.mean(matrices, axis=0))
@@ -127,22 +137,42 @@ class Study:
     def noisy_labels(self, noise: str, seed: int) -> np.ndarray:
         """Return the labels of all rows of the data as this noise left them; rows of the test split have their own."""
         for row in self.store.noises():
-            if (row["noise"], row["seed"]) == (noise, seed):
+            if (row["noise"], row["seed"]) == (repr(make_noise(noise)), seed):
                 return np.asarray(row["labels"])
         raise ValueError(f"Study: there is no run with noise {noise!r} and seed {seed}.")
 
     def load(self) -> PreparedData:
         """Read the data again, and make sure that it is the same."""
-        data = load_data(self.plan.data, **self.plan.loading)
-        if data.fingerprint() != self.store.meta("fingerprint"):
-            raise ValueError(f"{self.folder}: the data {self.plan.data!r} has changed since the study began.")
-        return data
+        if self._data is None:
+            if not self.plan.data:
+                raise ValueError(f"{self.folder}: the study was begun in Python with data of its own, which it does not hold.")
+            data = load_data(
+                self._found(self.plan.data), **{name: self._found(value) for name, value in self.plan.loading.items()}
+            )
+            if data.fingerprint() != self.store.meta("fingerprint"):
+                raise ValueError(f"{self.folder}: the data {self.plan.data!r} has changed since the study began.")
+            self._data = data
+        return self._data
+
+    def _found(self, value: Any) -> Any:
+        """Return a file by its place below the directory that the study was begun in, if it is there; else what was given."""
+        place = Path(self.store.meta("directory") or "", value) if isinstance(value, str) else None
+        return str(place) if place is not None and place.exists() else value
 
     def recommend(self) -> "Recommendation":
         """Return the answer: which loss, how sure, and on what evidence."""
         from lossmith.experiments.recommendation import recommend
 
-        return recommend(self.results, baseline=self.plan.losses[0], searches=self.searches if self.plan.searched else None)
+        results = self.results
+        advice = recommend(results, baseline=self.plan.losses[0], searches=self.searches if self.plan.searched else None)
+        return replace(advice, evidence=(*advice.evidence, *self._no_better_than_guessing(results)))
+
+    def _no_better_than_guessing(self, results: pd.DataFrame) -> list[str]:
+        """Tell if no loss learnt more than which class is the commonest."""
+        commonest = np.bincount(self.test_labels).max() / len(self.test_labels)
+        if results.groupby(["loss", "noise"]).accuracy.mean().max() > commonest:
+            return []
+        return [f"No loss does better than always predicting the commonest class, {100 * commonest:.1f} % of the test split."]
 
     def progress(self) -> tuple[int, int]:
         """Return how many runs are finished, and how many are planned."""

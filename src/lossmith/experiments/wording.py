@@ -1,5 +1,7 @@
 """Numbers of a comparison in words, as the terminal and the report say them."""
 
+import math
+
 import pandas as pd
 
 __all__ = ["counted", "interval", "is_share", "percent", "sentence", "spoken"]
@@ -25,7 +27,9 @@ def interval(row: pd.Series, metric: str = "accuracy") -> str:
     '+1.2 points (95 % interval +0.8 to +1.6)'
     """
     scale, unit, digits = (100, " points", 1) if is_share(metric) else (1, "", 3)
-    mean, low, high = (f"{scale * row[name]:+.{digits}f}" for name in ("difference", "low", "high"))
+    limit = 1.0 if is_share(metric) else math.inf  # a difference of shares is no larger, whatever the t distribution says
+    numbers = (min(max(row[name], -limit), limit) for name in ("difference", "low", "high"))
+    mean, low, high = (f"{scale * number:+.{digits}f}" for number in numbers)
     return f"{mean}{unit} (95 % interval {low} to {high})" if row["low"] < row["high"] else f"{mean}{unit}"
 
 
