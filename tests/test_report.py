@@ -180,11 +180,13 @@ def test_differences_are_those_of_the_tests(opened, study):
         )
 
 
-def test_on_paper_every_choice_is_shown(opened):
-    opened.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+def test_on_paper_choices_are_named_and_nothing_is_cut_off(opened):
+    opened.select_option("#choice-difference", label="no noise added")
+    opened.set_viewport_size({"width": 718, "height": 1000})  # A4 without margins of 1 cm
     opened.emulate_media(media="print")
-    assert opened.locator("#differences .case:visible").count() == 1 + len(NOISE)
-    assert opened.locator("nav").is_hidden()
+    assert opened.locator("#differences .case:visible h4").inner_text() == "no noise added"
+    assert opened.locator("nav, select:visible, .copy:visible").first.is_hidden()
+    assert opened.evaluate("document.documentElement.scrollWidth") == 718
 
 
 def test_without_scripts_everything_is_shown(chromium, file):

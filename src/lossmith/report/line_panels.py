@@ -185,15 +185,22 @@ def _diagonal(across: tuple[float, float], up: tuple[float, float]) -> Sequence[
 
 
 def in_reach(curves: Sequence[Curve]) -> Sequence[Curve]:
-    """Return the curves without the few whose distance would press all others into a sixth of the height."""
+    """Return the curves without the few whose distance would press all others into a sixth of the height.
+
+    The baseline and the recommended loss are what a reader looks for first: they stay.
+    """
     kept = sorted((curve for curve in curves if np.isfinite(curve.y).any()), key=_level)
     for _ in range(len(kept) // 3):
         span = _level(kept[-1]) - _level(kept[0])
-        if _level(kept[-1]) - _level(kept[1]) < span / 6:
+        if not _matters(kept[0]) and _level(kept[-1]) - _level(kept[1]) < span / 6:
             kept = kept[1:]
-        elif _level(kept[-2]) - _level(kept[0]) < span / 6:
+        elif not _matters(kept[-1]) and _level(kept[-2]) - _level(kept[0]) < span / 6:
             kept = kept[:-1]
     return kept
+
+
+def _matters(curve: Curve) -> bool:
+    return curve.series.number == 0 or curve.series.recommended
 
 
 def fitting_range(curves: Sequence[Curve], *, skip: float = 0.0, margin: float = 0.0) -> tuple[float, float]:

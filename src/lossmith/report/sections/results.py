@@ -41,7 +41,12 @@ def _table(subject: Subject, metric: str) -> Markup:
     rows = [_row(series, cells[series.name], noises, metric) for series in subject.series]
     if len(noises) > 1:
         heads.append(_head("mean", "of all levels", "all"))
-    table = element("table", element("caption", _title(metric)), element("thead", element("tr", *heads)), element("tbody", *rows))
+    table = element(
+        "table",
+        element("caption", _title(metric), class_="hidden"),
+        element("thead", element("tr", *heads)),
+        element("tbody", *rows),
+    )
     return element("div", table, class_="scroll sortable")
 
 

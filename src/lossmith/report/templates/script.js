@@ -28,15 +28,13 @@
     head.querySelector("button").addEventListener("click", () => sort(head.closest("table"), head));
   });
 
-  // Choices: one case is shown, all of them on paper.
+  // Choices: one case is shown.
   all(".cases").forEach((box) => {
     const choice = box.querySelector("select");
     const cases = all(".case", box);
-    const show = (number) => cases.forEach((each) => { each.hidden = number !== null && each.dataset.case !== number; });
-    choice.addEventListener("change", () => show(choice.value));
-    window.addEventListener("beforeprint", () => show(null));
-    window.addEventListener("afterprint", () => show(choice.value));
-    show(choice.value);
+    const show = () => cases.forEach((each) => { each.hidden = each.dataset.case !== choice.value; });
+    choice.addEventListener("change", show);
+    show();
   });
 
   // Legends: a loss is shown or hidden in every figure at once; pointing at it dims the others.

@@ -1,0 +1,75 @@
+"""Several studies of the same losses as one table, and what their ranking says."""
+
+from collections.abc import Mapping, Sequence
+from math import isnan
+from pathlib import Path
+from typing import Any, Protocol
+
+import pandas as pd
+
+from lossmith.experiments.ranking import Ranking
+from lossmith.experiments.wording import counted, is_share, spoken
+
+__all__ = ["RankedStudy", "joined_results", "ranking_text"]
+
+
+class RankedStudy(Protocol):
+    """A study, as far as rankings need one."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the study is kept."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What was run."""
+        ...
+
+    @property
+    def results(self) -> pd.DataFrame:
+        """One row a final run."""
+        ...
+
+
+def joined_results(studies: Sequence[RankedStudy]) -> pd.DataFrame:
+    """Return the results of all studies with a column ``data``: the name of the data, or the folder where names repeat."""
+    names = [str(study.settings["data"]["name"]) for study in studies]
+    if len(set(names)) < len(names):
+        names = [str(study.folder) for study in studies]
+    if len(set(names)) < len(names):
+        raise ValueError("rank: a study is named more than once.")
+    frames = [study.results.assign(data=name) for study, name in zip(studies, names, strict=True)]
+    joined = pd.concat(frames, ignore_index=True)
+    if joined.empty:
+        raise ValueError("rank: the studies have no results yet.")
+    return joined
+
+
+def ranking_text(ranking: Ranking, baseline: str, metric: str = "accuracy") -> str:
+    """Return a ranking for the terminal: table, Friedman's test, and what cannot be told apart."""
+    table = ranking.summary.copy()
+    table["mean_difference"] *= 100 if is_share(metric) else 1
+    unit = ", points" if is_share(metric) else ""
+    table.columns = ["wins", f"difference to {baseline}{unit}", "mean rank"]
+    test = ranking.friedman
+    lines = [
+        f"Losses by {spoken(metric)} over {counted(test.blocks, 'block')} of data and noise:",
+        table.rename_axis(None).round(3).to_string(),
+    ]
+    lines += _verdict(ranking)
+    if ranking.left_out:
+        lines.append(f"Left out, since not every loss has results: {', '.join(map(str, ranking.left_out))}.")
+    return "\n".join(lines)
+
+
+def _verdict(ranking: Ranking) -> list[str]:
+    test = ranking.friedman
+    if isnan(test.p):
+        return ["From fewer than two blocks nothing can be said."]
+    differ = "the losses differ" if test.p < 0.05 else "no evidence of a difference"
+    lines = [f"Friedman's test: p = {test.p:.2g}, {differ}."]
+    if test.p < 0.05:
+        groups = "; ".join(", ".join(group) for group in ranking.groups)
+        lines.append(f"Not told apart (Conover, Benjamini-Hochberg): {groups or 'none'}.")
+    return lines

@@ -1,0 +1,81 @@
+"""Rankings over several studies: joined, told and drawn."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from lossmith.command_line import main
+from lossmith.experiments import compare
+from lossmith.experiments.ranking import rank_losses
+from lossmith.experiments.several_studies import joined_results, ranking_text
+from lossmith.experiments.statistics import block_means, rank
+from lossmith.report.rank_figure import draw_ranking
+from study_frames import results_frame
+
+
+def study(name: str, folder: str = "studies/x", **changes):
+    means = {"ce": [0.9, 0.6], "gce": [0.91, 0.7], "mae": [0.7, 0.5]}
+    return SimpleNamespace(folder=folder, settings={"data": {"name": name}}, results=results_frame(means, **changes))
+
+
+def test_joined_results_are_told_apart_by_data():
+    joined = joined_results([study("digits"), study("wine")])
+    assert block_means(joined, by=("data", "noise")).shape == (4, 3)
+    assert set(joined["data"]) == {"digits", "wine"}
+
+
+def test_the_same_data_twice_is_told_apart_by_folder():
+    assert set(joined_results([study("digits", "a"), study("digits", "b")])["data"]) == {"a", "b"}
+    with pytest.raises(ValueError, match=r"^rank: a study is named more than once\.$"):
+        joined_results([study("digits", "a"), study("digits", "a")])
+
+
+def test_no_results():
+    empty = study("digits")
+    empty.results = empty.results.iloc[:0]
+    with pytest.raises(ValueError, match=r"^rank: the studies have no results yet\.$"):
+        joined_results([empty])
+
+
+def test_text():
+    results = joined_results([study("digits"), study("wine", spread=0.005), study("iris")])
+    lines = ranking_text(rank(results, by=("data", "noise")), "ce").splitlines()
+    assert lines[0] == "Losses by accuracy over 6 blocks of data and noise:"
+    assert [line.split()[0] for line in lines[2:5]] == ["gce", "ce", "mae"]
+    assert lines[5].startswith("Friedman's test: p = 0.00")
+    assert lines[6].startswith("Not told apart (Conover, Benjamini-Hochberg): ")
+
+
+def test_text_of_one_block_and_of_missing_ones():
+    results = joined_results([study("digits")])
+    assert "nothing can be said" in ranking_text(rank(results[results["noise"] == "none"], by=("data", "noise")), "ce")
+    less = results[(results["loss"] != "mae") | (results["noise"] == "none")]
+    assert ranking_text(rank(less, by=("data", "noise")), "ce").endswith("('digits', 'symmetric(0.4)').")
+
+
+@pytest.mark.parametrize("losses", [2, 7])
+def test_figure(tmp_path, losses):
+    blocks = pd.DataFrame(np.random.default_rng(losses).random((9, losses)), columns=[f"loss{n}" for n in range(losses)])
+    file = draw_ranking(rank_losses(blocks), blocks, tmp_path / "new" / "ranks.png")
+    with Image.open(file) as image:
+        assert np.asarray(image.convert("L")).std() > 5  # something is drawn
+
+
+def test_command(tmp_path, capsys):
+    settings = {
+        "losses": ["ce", "mae"],
+        "noise": [0, 0.4],
+        "seeds": 1,
+        "epochs": 1,
+        "rates": [0.1],
+        "progress": False,
+        "workers": 1,
+    }
+    folders = [str(compare(data, output=tmp_path / data, **settings).folder) for data in ("iris", "wine")]
+    assert main(["rank", *folders, "--figure", str(tmp_path / "ranks.svg")]) == 0
+    shown = capsys.readouterr().out
+    assert "over 4 blocks of data and noise" in shown
+    assert (tmp_path / "ranks.svg").read_text("utf-8").startswith("<?xml")
