@@ -3,7 +3,7 @@
 import argparse
 from typing import Protocol, cast
 
-from lossmith.commands import compare, explore, export, figure, list_losses, rank, report, resume, show, status
+from lossmith.commands import analyse, compare, explore, export, figure, list_losses, rank, report, resume, show, status
 
 __all__ = ["COMMANDS", "Command"]
 
@@ -21,5 +21,7 @@ class Command(Protocol):
         """Do it. A ValueError or OSError becomes one line on the standard error stream and exit code 2."""
 
 
-COMMANDS = cast("tuple[Command, ...]", (compare, resume, status, report, export, rank, list_losses, show, figure, explore))
+COMMANDS = cast(
+    "tuple[Command, ...]", (compare, resume, status, analyse, report, export, rank, list_losses, show, figure, explore)
+)
 """Every command, in the order in which help names them."""

@@ -13,7 +13,7 @@ from torch import nn
 from lossmith.data import PreparedData, load_data
 from lossmith.experiments.choice import chosen_rates
 from lossmith.experiments.measures import MEASURES
-from lossmith.experiments.models import make_backbone
+from lossmith.experiments.models import make_backbone, vocabulary_of
 from lossmith.experiments.plan import CURVES
 from lossmith.experiments.settings import Settings
 from lossmith.experiments.store import Store
@@ -22,6 +22,7 @@ from lossmith.objectives import make_objective
 
 if TYPE_CHECKING:
     from lossmith.experiments.recommendation import Recommendation
+    from lossmith.experiments.study_analysis.record import Analysis
 
 __all__ = ["Study", "open_study"]
 
@@ -107,12 +108,16 @@ class Study:
         """Return what the final layer saw of the test split, where the study keeps features."""
         return self.store.array(run, "features")
 
-    def model(self, run: int) -> nn.Module:
-        """Return the trained model of a run, in evaluation mode, where the study keeps weights."""
+    def model(self, run: int, data: PreparedData | None = None) -> nn.Module:
+        """Return the trained model of a run, in evaluation mode, where the study keeps weights.
+
+        ``data`` is what :meth:`load` gave, where it need not be read again.
+        """
         weights = self.store.weights(run)
         loss = self._runs().set_index("run").loss[run]
-        recipe, data = self.plan.recipe, self.load()
-        model = make_objective(loss).build(make_backbone(recipe.model, data.input_shape), data.num_classes).model
+        data = data or self.load()
+        backbone = make_backbone(self.plan.recipe.model, data.input_shape, vocabulary=vocabulary_of(data.inputs))
+        model = make_objective(loss).build(backbone, data.num_classes).model
         model.load_state_dict(weights)
         return model.eval()
 
@@ -142,6 +147,18 @@ class Study:
         from lossmith.experiments.recommendation import recommend
 
         return recommend(self.results, baseline=self.plan.losses[0], searches=self.searches if self.plan.searched else None)
+
+    @property
+    def analyses(self) -> dict[str, "Analysis"]:
+        """What ``lossmith analyse`` found, by noise level, in the order of the settings."""
+        from lossmith.experiments.study_analysis.record import Analysis
+
+        stored = self.store.meta("analysis") or {}
+        return {noise: Analysis.from_json(stored[noise]) for noise in self.plan.noise if noise in stored}
+
+    def store_analysis(self, analysis: "Analysis") -> None:
+        """Keep the analysis of a noise level in the study's file, in the place of an earlier one."""
+        self.store.set_meta("analysis", {**(self.store.meta("analysis") or {}), analysis.noise: analysis.as_json()})
 
     def progress(self) -> tuple[int, int]:
         """Return how many runs are finished, and how many are planned."""

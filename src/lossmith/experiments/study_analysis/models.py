@@ -1,0 +1,146 @@
+"""Measurements for which the models run again: similarity of their layers, damaged inputs, features of other data.
+
+Running models is most of what an analysis costs, so it is done for some seeds and some rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from lossmith.analysis.cka import MinibatchCKA, unbiased_gram
+from lossmith.analysis.layers import LayerReader, input_batches
+from lossmith.analysis.robustness import CorruptionErrors, corruption_errors, mean_corruption_error
+from lossmith.analysis.tables import by_loss, pair_averages
+from lossmith.analysis.transfer import transfer
+from lossmith.data import PreparedData, load_data
+from lossmith.experiments.progress import ProgressDisplay
+from lossmith.experiments.study_analysis.record import LayerMaps
+from lossmith.experiments.study_analysis.rows import TRANSFER_ROWS, halves, some_rows
+from lossmith.experiments.study_analysis.runs import KnownRun, LevelRuns
+
+__all__ = ["TrainedModels"]
+
+BATCH = 125
+"""Rows of a batch. A layer's Gram matrix has the square of it."""
+_SAME_AS_BEFORE = (nn.Flatten, nn.Dropout, nn.Identity)
+"""Layers that leave values as they are when a model predicts."""
+
+
+class TrainedModels:
+    """The models of the first seeds of each loss, with some rows of the test split."""
+
+    def __init__(self, runs: LevelRuns, *, seeds: int, rows: int) -> None:
+        data = runs.study.load()
+        chosen = some_rows(len(data.test), rows)
+        self.runs = runs.first_seeds(seeds)
+        self.noise = runs.noise
+        self.baseline = runs.study.plan.losses[0]
+        self.models = {run.name: runs.study.model(run.number, data) for run in self.runs}
+        self.inputs = data.inputs[data.test[chosen]]
+        self.labels = runs.study.test_labels[chosen]
+
+    def layer_maps(self, display: ProgressDisplay) -> LayerMaps | None:
+        """Return the CKA of every layer of every loss with every layer of every other, from one pass of all models.
+
+        None where there are fewer rows than an unbiased estimate needs.
+        """
+        if len(self.inputs) < 4:
+            return None
+        readers = [LayerReader(model, unbiased_gram, compared_layers(model)) for model in self.models.values()]
+        display.start(f"similarity of layers, {self.noise}", len(readers))
+        cka, layers = MinibatchCKA(), ()
+        for batch in input_batches(self.inputs, BATCH):
+            grams = [reader(batch) for reader in readers]
+            layers = tuple(grams[0])
+            joined = [gram for model in grams for gram in model.values()]
+            cka.update_grams(joined, joined)
+            display.advance(len(readers) * len(batch) / len(self.inputs))
+        return self._averaged(cka.result(), layers)
+
+    def _averaged(self, cka: np.ndarray, layers: Sequence[str]) -> LayerMaps:
+        depth, losses = len(layers), [run.loss for run in self.runs]
+        maps = [[pair_averages(cka[i::depth, j::depth], losses).to_numpy() for j in range(depth)] for i in range(depth)]
+        names = tuple(layer.removeprefix("backbone.") for layer in layers)
+        return LayerMaps(tuple(dict.fromkeys(losses)), names, np.moveaxis(np.array(maps), (0, 1), (2, 3)))
+
+    def corruption_table(self, display: ProgressDisplay) -> pd.DataFrame | None:
+        """Return error rates on clean and damaged inputs, and the mean corruption error relative to the baseline.
+
+        None where inputs are words, which cannot be damaged a little.
+        """
+        if not self.inputs.is_floating_point() or self.inputs.dim() not in (2, 4):
+            return None
+        errors = [
+            (run.loss, corruption_errors(partial(outputs, model), self.inputs, self.labels))
+            for run, model in self._one_by_one("damaged inputs", display)
+        ]
+        reference = _mean_errors([found for loss, found in errors if loss == self.baseline])
+        return by_loss((loss, _error_row(found, reference)) for loss, found in errors)
+
+    def transfer_table(self, source: str, display: ProgressDisplay) -> pd.DataFrame:
+        """Return the accuracy of logistic regression on the features of other data, learned on half of its rows."""
+        other = load_data(source)
+        _check_shape(source, other, self.inputs)
+        labels = (other.labels if other.true_labels is None else other.true_labels).numpy()
+        fit, judge = halves(labels, TRANSFER_ROWS)
+        measured = []
+        for run, model in self._one_by_one(f"transfer to {other.name}", display):
+            seen, new = (outputs(model.backbone, other.inputs[part]).numpy() for part in (fit, judge))
+            measured.append((run.loss, {other.name: transfer(seen, labels[fit], new, labels[judge]).accuracy}))
+        return by_loss(measured)
+
+    def _one_by_one(self, what: str, display: ProgressDisplay) -> Iterator[tuple[KnownRun, nn.Module]]:
+        display.start(f"{what}, {self.noise}", len(self.runs))
+        for run in self.runs:
+            yield run, self.models[run.name]
+            display.advance(1)
+
+
+def compared_layers(model: nn.Module) -> list[str]:
+    """Return the layers of a classifier that are compared: parts of the backbone that do something, and the final one.
+
+    >>> from lossmith.experiments.models import make_backbone
+    >>> from lossmith.objectives import Classifier
+    >>> compared_layers(Classifier(make_backbone("mlp", (64,)), nn.Linear(128, 10)))
+    ['backbone.1', 'backbone.2', 'backbone.3', 'backbone.4', 'head']
+    """
+    parts = [(name, part) for name, part in model.named_modules() if name.count(".") == 1 and name.startswith("backbone.")]
+    opened = [inner for name, part in parts for inner in _blocks(name, part)]
+    changing = [name for name, part in opened if not isinstance(part, _SAME_AS_BEFORE)]
+    return [*(changing or ["backbone"]), "head"]
+
+
+def _blocks(name: str, part: nn.Module) -> list[tuple[str, nn.Module]]:
+    """Return the blocks of a sequence, or the part itself."""
+    inner = list(part.named_children()) if isinstance(part, nn.Sequential) else []
+    return [(f"{name}.{number}", block) for number, block in inner] or [(name, part)]
+
+
+def outputs(model: nn.Module, inputs: Tensor) -> Tensor:
+    """Return what the model puts out, batch by batch."""
+    with torch.no_grad():
+        return torch.cat([model(batch) for batch in input_batches(inputs, BATCH)])
+
+
+def _mean_errors(found: Sequence[CorruptionErrors]) -> CorruptionErrors | None:
+    """Return the errors averaged over runs, or None where all of the baseline's diverged."""
+    if not found:
+        return None
+    errors = np.mean([each.errors for each in found], axis=0)
+    return CorruptionErrors(float(np.mean([each.clean for each in found])), found[0].corruptions, errors)
+
+
+def _error_row(found: CorruptionErrors, reference: CorruptionErrors | None) -> dict[str, float]:
+    by_corruption = dict(zip(found.corruptions, found.errors.mean(1).tolist(), strict=True))
+    relative = {} if reference is None else {"relative": mean_corruption_error(found, reference)}
+    return {"clean": found.clean, **by_corruption, **relative}
+
+
+def _check_shape(source: str, other: PreparedData, inputs: Tensor) -> None:
+    if other.input_shape != tuple(inputs.shape[1:]) or other.inputs.dtype != inputs.dtype:
+        expected = tuple(inputs.shape[1:])
+        raise ValueError(f"analyse: inputs of {source} must have the study's shape, {expected}, got {other.input_shape}.")
