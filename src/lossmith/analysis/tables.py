@@ -157,8 +157,10 @@ class AgreementTables:
     is not paired with itself, so the entry of a loss with itself is missing where the loss has one run."""
 
 
-def agreement_tables(runs: Runs, labels: Numbers) -> AgreementTables:
+def agreement_tables(runs: Runs, labels: Numbers, *, across_seeds: bool = False) -> AgreementTables:
     """Return the agreement of all pairs of runs, its clusters, and its averages by pairs of losses (figures 1 and D.1).
+
+    With ``across_seeds`` averages are over pairs of runs with different seeds.
 
     >>> logits = np.eye(2)
     >>> runs = {name: RunOutputs(name[0], 0, part) for name, part in {"a0": logits, "b0": logits[::-1], "a1": logits}.items()}
@@ -167,11 +169,12 @@ def agreement_tables(runs: Runs, labels: Numbers) -> AgreementTables:
     """
     measured = agreement([_log_odds(run) for run in runs.values()], labels)
     names, losses = list(runs), [run.loss for run in runs.values()]
+    seeds = [run.seed for run in runs.values()] if across_seeds else None
     tree = cluster(measured.same_prediction)
     order = [names[run] for run in tree.order]
     table = pd.DataFrame(measured.same_prediction, names, names).loc[order, order]
     averages = {
-        kind: pair_averages(getattr(measured, kind), losses)
+        kind: pair_averages(getattr(measured, kind), losses, seeds)
         for kind in ("same_prediction", "both_right_or_wrong", "same_mistake")
     }
     return AgreementTables(table, tree, averages)
@@ -191,10 +194,12 @@ def ensemble_table(runs: Runs, labels: Numbers) -> pd.DataFrame:
     return pd.DataFrame(table.accuracy, table.losses, table.losses)
 
 
-def pair_averages(matrix: Numbers, losses: Sequence[str]) -> pd.DataFrame:
+def pair_averages(matrix: Numbers, losses: Sequence[str], seeds: Sequence[int] | None = None) -> pd.DataFrame:
     """Return the average over pairs of runs of a matrix ``(runs, runs)``, for each pair of losses.
 
-    A run is not paired with itself, so that the entry of a loss with itself is missing where the loss has one run.
+    A run is not paired with itself, so that the entry of a loss with itself is missing where the loss has one run. With
+    ``seeds``, runs of the same seed are not paired either: having begun with the same weights, they are more alike than others,
+    and a loss has no such pairs with itself.
 
     >>> pair_averages([[1.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 1.0]], ["ce", "ce", "mae"])
           ce  mae
@@ -203,7 +208,8 @@ def pair_averages(matrix: Numbers, losses: Sequence[str]) -> pd.DataFrame:
     """
     order = list(dict.fromkeys(losses))
     runs_of = np.array([[float(run == loss) for run in losses] for loss in order])
-    others = 1.0 - np.eye(len(losses))
+    numbers = np.arange(len(losses)) if seeds is None else np.asarray(seeds)
+    others = (numbers[:, None] != numbers).astype(float)
     # Sums over pairs divided by their number: averages of averages would weigh the pairs of a loss with itself unevenly.
     total, count = (runs_of @ pairs @ runs_of.T for pairs in (np.asarray(matrix) * others, others))
     return pd.DataFrame(np.where(count > 0.0, total / np.maximum(count, 1.0), np.nan), order, order)

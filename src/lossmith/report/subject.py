@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lossmith.experiments.recommendation import Recommendation
+from lossmith.experiments.study_analysis import Analysis
 from lossmith.experiments.wording import percent
 
 __all__ = ["ReportedStudy", "Series", "Subject"]
@@ -58,6 +59,11 @@ class ReportedStudy(Protocol):
 
     def noise_matrix(self, noise: str) -> np.ndarray:
         """The realised shares of labels, a row a true class."""
+        ...
+
+    @property
+    def analyses(self) -> Mapping[str, Analysis]:
+        """What the analysis found, by noise level; empty before it was made."""
         ...
 
     def recommend(self) -> Recommendation:
@@ -134,6 +140,12 @@ class Subject:
     def curves(self) -> pd.DataFrame:
         """One row an epoch of a final run."""
         return self.study.curves()
+
+    @cached_property
+    def analyses(self) -> tuple[Analysis, ...]:
+        """What the analysis found, from few wrong labels to many; empty before it was made."""
+        found = self.study.analyses
+        return tuple(found[noise] for noise in self.noises if noise in found)
 
     @cached_property
     def data_name(self) -> str:

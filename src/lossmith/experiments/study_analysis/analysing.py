@@ -2,23 +2,33 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import pandas as pd
 
 from lossmith.analysis.tables import agreement_tables, by_loss, cross_fitted_calibration, ensemble_table
-from lossmith.data import make_noise
+from lossmith.data import PreparedData, load_data, make_noise
 from lossmith.experiments.progress import ProgressDisplay
 from lossmith.experiments.study import Study
 from lossmith.experiments.study_analysis.features import feature_table, relearned_classifiers, separation_of_runs
 from lossmith.experiments.study_analysis.models import TrainedModels
 from lossmith.experiments.study_analysis.record import Analysis
-from lossmith.experiments.study_analysis.runs import LevelRuns
+from lossmith.experiments.study_analysis.rows import TRANSFER_ROWS
+from lossmith.experiments.study_analysis.runs import LevelRuns, across_seeds
 from lossmith.losses.limits import is_whole
 
 __all__ = ["analyse"]
 
 FOLDS = 5
 """Parts of the test split by which temperatures are chosen and judged in turn."""
+
+
+class Again(NamedTuple):
+    """How much is done again by the models."""
+
+    seeds: int
+    rows: int
+    transfer_to: tuple[PreparedData, ...]
 
 
 def analyse(
@@ -44,12 +54,14 @@ def analyse(
         if not is_whole(value) or value < 1:
             raise ValueError(f"analyse: {name} must be a whole number >= 1, got {value!r}.")
     _check_finished(study)
+    levels = _chosen_levels(study, [noise] if isinstance(noise, str | int | float) else noise)
+    again = Again(seeds, rows, tuple(_other_data(study, source) for source in transfer_to))
     display = display or ProgressDisplay()
     found = {}
-    for level in _chosen_levels(study, [noise] if isinstance(noise, str | int | float) else noise):
+    for level in levels:
         runs = LevelRuns(study, level)
         analysis = _with_features(_of_predictions(runs, display), runs, display)
-        found[level] = _with_models(analysis, runs, transfer_to, seeds, rows, display)
+        found[level] = _with_models(analysis, runs, again, display)
         study.store_analysis(found[level])
     return found
 
@@ -74,11 +86,20 @@ def _chosen_levels(study: Study, asked: Sequence[str | float] | None) -> list[st
     return list(dict.fromkeys(named))
 
 
+def _other_data(study: Study, source: str) -> PreparedData:
+    """Read other data, of which the study's models must be able to make features."""
+    if "weights" not in study.plan.recipe.keep:
+        raise ValueError(f"analyse: transfer_to needs weights; {_not_kept('weights')}")
+    other, own = load_data(source, rows=TRANSFER_ROWS), study.load()
+    if other.input_shape != own.input_shape or other.inputs.dtype != own.inputs.dtype:
+        raise ValueError(f"analyse: inputs of {source} must have the study's shape, {own.input_shape}, got {other.input_shape}.")
+    return other
+
+
 def _of_predictions(runs: LevelRuns, display: ProgressDisplay) -> Analysis:
     """Return what can be measured of every study."""
-    labels = runs.study.test_labels
     calibration = by_loss(_calibrations(runs, display))
-    agreement = agreement_tables(runs.predictions, labels)
+    agreement = agreement_tables(runs.predictions, runs.study.test_labels, across_seeds=across_seeds(runs.usable))
     return Analysis(
         runs.noise,
         calibration,
@@ -115,16 +136,14 @@ def _with_features(analysis: Analysis, runs: LevelRuns, display: ProgressDisplay
     )
 
 
-def _with_models(
-    analysis: Analysis, runs: LevelRuns, transfer_to: Sequence[str], seeds: int, rows: int, display: ProgressDisplay
-) -> Analysis:
+def _with_models(analysis: Analysis, runs: LevelRuns, again: Again, display: ProgressDisplay) -> Analysis:
     missing = "No similarity of layers and no damaged inputs:"
     if runs.study.store.meta("from_python"):
         return _noted(analysis, f"{missing} the study was run in Python with {runs.study.store.meta('from_python')}.")
     if not runs.keeps("weights"):
         return _noted(analysis, f"{missing} {_not_kept('weights')}")
-    models = TrainedModels(runs, seeds=seeds, rows=rows)
-    transfers = [models.transfer_table(source, display) for source in transfer_to]
+    models = TrainedModels(runs, seeds=again.seeds, rows=again.rows)
+    transfers = [models.transfer_table(data, display) for data in again.transfer_to]
     return replace(
         analysis,
         layers=models.layer_maps(display),

@@ -3,6 +3,7 @@
 Running models is most of what an analysis costs, so it is done for some seeds and some rows.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -16,11 +17,11 @@ from lossmith.analysis.layers import LayerReader, input_batches
 from lossmith.analysis.robustness import CorruptionErrors, corruption_errors, mean_corruption_error
 from lossmith.analysis.tables import by_loss, pair_averages
 from lossmith.analysis.transfer import transfer
-from lossmith.data import PreparedData, load_data
+from lossmith.data import PreparedData
 from lossmith.experiments.progress import ProgressDisplay
 from lossmith.experiments.study_analysis.record import LayerMaps
 from lossmith.experiments.study_analysis.rows import TRANSFER_ROWS, halves, some_rows
-from lossmith.experiments.study_analysis.runs import KnownRun, LevelRuns
+from lossmith.experiments.study_analysis.runs import KnownRun, LevelRuns, across_seeds
 
 __all__ = ["TrainedModels"]
 
@@ -52,10 +53,11 @@ class TrainedModels:
             return None
         readers = [LayerReader(model, unbiased_gram, compared_layers(model)) for model in self.models.values()]
         display.start(f"similarity of layers, {self.noise}", len(readers))
-        cka, layers = MinibatchCKA(), ()
+        cka = MinibatchCKA()
+        layers: tuple[str, ...] = ()
         for batch in input_batches(self.inputs, BATCH):
             grams = [reader(batch) for reader in readers]
-            layers = tuple(grams[0])
+            layers = tuple(grams[0])  # those of all models are the same, since only heads and losses differ
             joined = [gram for model in grams for gram in model.values()]
             cka.update_grams(joined, joined)
             display.advance(len(readers) * len(batch) / len(self.inputs))
@@ -63,9 +65,10 @@ class TrainedModels:
 
     def _averaged(self, cka: np.ndarray, layers: Sequence[str]) -> LayerMaps:
         depth, losses = len(layers), [run.loss for run in self.runs]
-        maps = [[pair_averages(cka[i::depth, j::depth], losses).to_numpy() for j in range(depth)] for i in range(depth)]
-        names = tuple(layer.removeprefix("backbone.") for layer in layers)
-        return LayerMaps(tuple(dict.fromkeys(losses)), names, np.moveaxis(np.array(maps), (0, 1), (2, 3)))
+        seeds = [run.seed for run in self.runs] if across_seeds(self.runs) else None
+        maps = [[pair_averages(cka[i::depth, j::depth], losses, seeds).to_numpy() for j in range(depth)] for i in range(depth)]
+        titles = layer_titles(next(iter(self.models.values())), layers)
+        return LayerMaps(tuple(dict.fromkeys(losses)), titles, np.moveaxis(np.array(maps), (0, 1), (2, 3)))
 
     def corruption_table(self, display: ProgressDisplay) -> pd.DataFrame | None:
         """Return error rates on clean and damaged inputs, and the mean corruption error relative to the baseline.
@@ -81,15 +84,13 @@ class TrainedModels:
         reference = _mean_errors([found for loss, found in errors if loss == self.baseline])
         return by_loss((loss, _error_row(found, reference)) for loss, found in errors)
 
-    def transfer_table(self, source: str, display: ProgressDisplay) -> pd.DataFrame:
+    def transfer_table(self, other: PreparedData, display: ProgressDisplay) -> pd.DataFrame:
         """Return the accuracy of logistic regression on the features of other data, learned on half of its rows."""
-        other = load_data(source)
-        _check_shape(source, other, self.inputs)
         labels = (other.labels if other.true_labels is None else other.true_labels).numpy()
         fit, judge = halves(labels, TRANSFER_ROWS)
         measured = []
         for run, model in self._one_by_one(f"transfer to {other.name}", display):
-            seen, new = (outputs(model.backbone, other.inputs[part]).numpy() for part in (fit, judge))
+            seen, new = (outputs(model.get_submodule("backbone"), other.inputs[part]).numpy() for part in (fit, judge))
             measured.append((run.loss, {other.name: transfer(seen, labels[fit], new, labels[judge]).accuracy}))
         return by_loss(measured)
 
@@ -112,6 +113,21 @@ def compared_layers(model: nn.Module) -> list[str]:
     opened = [inner for name, part in parts for inner in _blocks(name, part)]
     changing = [name for name, part in opened if not isinstance(part, _SAME_AS_BEFORE)]
     return [*(changing or ["backbone"]), "head"]
+
+
+def layer_titles(model: nn.Module, layers: Sequence[str]) -> tuple[str, ...]:
+    """Return layers as people know them: by kind, numbered in the order in which they run.
+
+    >>> layer_titles(nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Conv2d(2, 2, 3)), ["0", "1", "2"])
+    ('conv 1', 'relu 1', 'conv 2')
+    """
+    kinds: list[str] = []
+    titles = []
+    for layer in layers:
+        kind = re.sub(r"^_|^max|\dd$", "", type(model.get_submodule(layer)).__name__.lower())
+        kinds.append(kind)
+        titles.append("logits" if layer == "head" else f"{kind} {kinds.count(kind)}")
+    return tuple(titles)
 
 
 def _blocks(name: str, part: nn.Module) -> list[tuple[str, nn.Module]]:
@@ -138,9 +154,3 @@ def _error_row(found: CorruptionErrors, reference: CorruptionErrors | None) -> d
     by_corruption = dict(zip(found.corruptions, found.errors.mean(1).tolist(), strict=True))
     relative = {} if reference is None else {"relative": mean_corruption_error(found, reference)}
     return {"clean": found.clean, **by_corruption, **relative}
-
-
-def _check_shape(source: str, other: PreparedData, inputs: Tensor) -> None:
-    if other.input_shape != tuple(inputs.shape[1:]) or other.inputs.dtype != inputs.dtype:
-        expected = tuple(inputs.shape[1:])
-        raise ValueError(f"analyse: inputs of {source} must have the study's shape, {expected}, got {other.input_shape}.")

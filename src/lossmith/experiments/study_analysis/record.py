@@ -18,7 +18,8 @@ class LayerMaps:
     layers: tuple[str, ...]
     """In the order in which they run."""
     cka: np.ndarray
-    """``(losses, losses, layers, layers)``: averages over pairs of different runs, NaN where there are none."""
+    """``(losses, losses, layers, layers)``: averages over pairs of runs, NaN where there are none. Where the
+    study has more than one seed, the runs of a pair have different ones."""
 
     def between(self, first: str, second: str) -> np.ndarray:
         """Return the map ``(layers of the first, layers of the second)``."""
@@ -38,7 +39,8 @@ class Analysis:
     calibration: pd.DataFrame
     """NLL and ECE before and after temperature scaling: mean and standard error, a row for each loss (table 3)."""
     agreement: dict[str, pd.DataFrame]
-    """``same_prediction``, ``both_right_or_wrong`` and ``same_mistake``, averages over pairs of runs ``(losses, losses)``."""
+    """``same_prediction``, ``both_right_or_wrong`` and ``same_mistake``, averages over pairs of runs ``(losses, losses)``,
+    with different seeds where the study has more than one."""
     run_agreement: pd.DataFrame
     """The share of equal predictions ``(runs, runs)``, in the order of the dendrogram."""
     brackets: tuple[tuple[tuple[float, float], ...], ...]

@@ -1,5 +1,6 @@
 """The runs of one noise level of a study, read from its file as they are needed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -9,7 +10,7 @@ import numpy as np
 from lossmith.analysis.tables import RunOutputs, finite_runs
 from lossmith.experiments.study import Study
 
-__all__ = ["KnownRun", "LevelRuns"]
+__all__ = ["KnownRun", "LevelRuns", "across_seeds"]
 
 
 class KnownRun(NamedTuple):
@@ -71,3 +72,8 @@ class LevelRuns:
         if "probabilities" not in self.study.store.kept(run.number):
             return outputs
         return replace(outputs, probabilities=self.study.test_probabilities(run.number))
+
+
+def across_seeds(runs: Sequence[KnownRun]) -> bool:
+    """Return whether runs can be paired with those of other seeds, which began with other weights; with one seed they cannot."""
+    return len({run.seed for run in runs}) > 1

@@ -63,4 +63,4 @@ def _measured(table: pd.DataFrame) -> str:
         ]
         for name in measures
     }
-    return pd.DataFrame(written, table.index.rename(None)).to_string()
+    return str(pd.DataFrame(written, table.index.rename(None)).to_string())
