@@ -13,7 +13,7 @@ from lossmith.experiments.study import Study
 from lossmith.experiments.study_analysis.features import feature_table, relearned_classifiers, separation_of_runs
 from lossmith.experiments.study_analysis.models import TrainedModels
 from lossmith.experiments.study_analysis.record import Analysis
-from lossmith.experiments.study_analysis.rows import TRANSFER_ROWS
+from lossmith.experiments.study_analysis.relearning import TRANSFER_ROWS
 from lossmith.experiments.study_analysis.runs import LevelRuns, across_seeds
 from lossmith.losses.limits import is_whole
 

@@ -4,14 +4,15 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from lossmith.analysis.class_means import class_centroids
 from lossmith.analysis.scores import accuracy
 from lossmith.analysis.spectra import singular_spectrum
 from lossmith.analysis.tables import by_loss, separations
-from lossmith.analysis.transfer import transfer
 from lossmith.experiments.progress import ProgressDisplay
-from lossmith.experiments.study_analysis.rows import TRANSFER_ROWS, halves, some_rows
+from lossmith.experiments.study_analysis.relearning import TRANSFER_ROWS, relearned_accuracy
+from lossmith.experiments.study_analysis.rows import halves, some_rows
 from lossmith.experiments.study_analysis.runs import KnownRun, LevelRuns
 
 __all__ = ["feature_table", "relearned_classifiers", "separation_of_runs"]
@@ -52,10 +53,9 @@ def relearned_classifiers(runs: LevelRuns, display: ProgressDisplay) -> pd.DataF
         return None
 
     def measure(run: KnownRun, features: np.ndarray) -> dict[str, float]:
-        learned = transfer(features[fit], labels[fit], features[judge], labels[judge])
         own = runs.predictions[run.name]
         scores = own.logits if own.probabilities is None else own.probabilities
-        return {"own": accuracy(scores[judge], labels[judge]), "relearned": learned.accuracy}
+        return {"own": accuracy(scores[judge], labels[judge]), "relearned": relearned_accuracy(features, labels, fit, judge)}
 
     return _by_run("transfer", runs, measure, display)
 
@@ -65,7 +65,9 @@ def _by_run(
 ) -> pd.DataFrame:
     display.start(f"{what}, {runs.noise}", len(runs.usable))
     measured = []
-    for run in runs.usable:
-        measured.append((run.loss, measure(run, runs.features(run))))
-        display.advance(1)
+    # The matrices are small: threads would wait for one another, on a busy machine a hundred times as long as the work takes.
+    with threadpool_limits(1):
+        for run in runs.usable:
+            measured.append((run.loss, measure(run, runs.features(run))))
+            display.advance(1)
     return by_loss(measured)

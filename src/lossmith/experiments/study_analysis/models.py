@@ -16,11 +16,11 @@ from lossmith.analysis.cka import MinibatchCKA, unbiased_gram
 from lossmith.analysis.layers import LayerReader, input_batches
 from lossmith.analysis.robustness import CorruptionErrors, corruption_errors, mean_corruption_error
 from lossmith.analysis.tables import by_loss, pair_averages
-from lossmith.analysis.transfer import transfer
 from lossmith.data import PreparedData
 from lossmith.experiments.progress import ProgressDisplay
 from lossmith.experiments.study_analysis.record import LayerMaps
-from lossmith.experiments.study_analysis.rows import TRANSFER_ROWS, halves, some_rows
+from lossmith.experiments.study_analysis.relearning import TRANSFER_ROWS, relearned_accuracy
+from lossmith.experiments.study_analysis.rows import halves, some_rows
 from lossmith.experiments.study_analysis.runs import KnownRun, LevelRuns, across_seeds
 
 __all__ = ["TrainedModels"]
@@ -90,8 +90,8 @@ class TrainedModels:
         fit, judge = halves(labels, TRANSFER_ROWS)
         measured = []
         for run, model in self._one_by_one(f"transfer to {other.name}", display):
-            seen, new = (outputs(model.get_submodule("backbone"), other.inputs[part]).numpy() for part in (fit, judge))
-            measured.append((run.loss, {other.name: transfer(seen, labels[fit], new, labels[judge]).accuracy}))
+            features = outputs(model.get_submodule("backbone"), other.inputs).numpy()
+            measured.append((run.loss, {other.name: relearned_accuracy(features, labels, fit, judge)}))
         return by_loss(measured)
 
     def _one_by_one(self, what: str, display: ProgressDisplay) -> Iterator[tuple[KnownRun, nn.Module]]:

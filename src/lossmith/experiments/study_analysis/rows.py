@@ -2,10 +2,7 @@
 
 import numpy as np
 
-__all__ = ["TRANSFER_ROWS", "halves", "some_rows"]
-
-TRANSFER_ROWS = 2000
-"""Rows that classifiers are learned on and judged by, together."""
+__all__ = ["halves", "some_rows"]
 
 
 def some_rows(count: int, most: int) -> np.ndarray:

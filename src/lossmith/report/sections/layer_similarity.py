@@ -20,7 +20,7 @@ def section(subject: Subject) -> Section | None:
         maps = analysis.layers
         if maps is None or subject.baseline not in maps.losses:
             return None
-        return _curves(subject, maps) + element("div", *_maps(subject, maps), class_="panels")
+        return _curves(subject, maps) + element("div", *_maps(subject, maps), class_="panels", style="margin-top: 1.5rem")
 
     lead = f"Where in the network a loss makes a difference: how alike its layers are to those trained with {subject.baseline}."
     caption = (
