@@ -104,7 +104,9 @@ class TestNumbers:
 
         def relearned(run):
             x = study.test_features(run)
-            return transfer(x[fit], labels[fit], x[judge], labels[judge], strengths=np.logspace(-6, 5, 12)).accuracy
+            x = x / x[fit].std(0).max()
+            how = {"strengths": np.logspace(-6, 5, 12), "max_iterations": 200, "tolerance": 1e-4}
+            return transfer(x[fit], labels[fit], x[judge], labels[judge], **how).accuracy
 
         assert_measured(analysis.transfer, "relearned", averaged(study, relearned))
 
