@@ -53,7 +53,7 @@ def _leaf(place: int, name: str, look: Series) -> Markup:
 
 def _scale(deepest: float, height: int) -> Markup:
     marks = []
-    for depth in ticks(0.0, deepest, 4):
+    for depth in ticks(0.0, deepest, 6):
         x = _across(depth, deepest)
         marks.append(element("line", x1=x, x2=x, y1=0, y2=height))
         marks.append(element("text", f"{100 * (1 - depth):.3g} %", x=x, y=height + 13, text_anchor="middle"))

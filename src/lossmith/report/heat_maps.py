@@ -20,7 +20,7 @@ MOST_NUMBERS = 12
 """Rows up to which cells show their value."""
 
 _SIZE = 300
-_MARGIN = 60
+_MARGIN = 72
 _BELOW = 76
 _COLOUR = (28, 110, 164)
 

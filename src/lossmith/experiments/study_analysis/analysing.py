@@ -128,12 +128,11 @@ def _ensembles(runs: LevelRuns) -> pd.DataFrame | None:
 def _with_features(analysis: Analysis, runs: LevelRuns, display: ProgressDisplay) -> Analysis:
     if not runs.keeps("features"):
         return _noted(analysis, f"No class separation and no transfer: {_not_kept('features')}")
-    return replace(
-        analysis,
-        separation=separation_of_runs(runs, display),
-        features=feature_table(runs, display),
-        transfer=relearned_classifiers(runs, display),
+    transfer = relearned_classifiers(runs, display)
+    measured = replace(
+        analysis, separation=separation_of_runs(runs, display), features=feature_table(runs, display), transfer=transfer
     )
+    return measured if transfer is not None else _noted(measured, "No transfer: too few test rows to learn from and to judge by.")
 
 
 def _with_models(analysis: Analysis, runs: LevelRuns, again: Again, display: ProgressDisplay) -> Analysis:
@@ -144,12 +143,14 @@ def _with_models(analysis: Analysis, runs: LevelRuns, again: Again, display: Pro
         return _noted(analysis, f"{missing} {_not_kept('weights')}")
     models = TrainedModels(runs, seeds=again.seeds, rows=again.rows)
     transfers = [models.transfer_table(data, display) for data in again.transfer_to]
-    return replace(
+    corruption = models.corruption_table(display)
+    measured = replace(
         analysis,
         layers=models.layer_maps(display),
-        corruption=models.corruption_table(display),
+        corruption=corruption,
         transfer=_side_by_side([analysis.transfer, *transfers]),
     )
+    return measured if corruption is not None else _noted(measured, "No damaged inputs: there is no damage for words.")
 
 
 def _not_kept(what: str) -> str:

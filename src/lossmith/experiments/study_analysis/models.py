@@ -27,8 +27,11 @@ __all__ = ["TrainedModels"]
 
 BATCH = 125
 """Rows of a batch. A layer's Gram matrix has the square of it."""
-_SAME_AS_BEFORE = (nn.Flatten, nn.Dropout, nn.Identity)
-"""Layers that leave values as they are when a model predicts."""
+_NOT_COMPARED = (nn.Flatten, nn.Dropout, nn.Identity, nn.Embedding, nn.RNNBase)
+"""Layers that leave values as they are when a model predicts, or put out something for each word of a text."""
+
+
+_WHOLE = {"backbone": "features", "head": "logits"}
 
 
 class TrainedModels:
@@ -102,7 +105,7 @@ class TrainedModels:
 
 
 def compared_layers(model: nn.Module) -> list[str]:
-    """Return the layers of a classifier that are compared: parts of the backbone that do something, and the final one.
+    """Return the layers of a classifier that are compared: parts of the backbone, or all of it, and the final one.
 
     >>> from lossmith.experiments.models import make_backbone
     >>> from lossmith.objectives import Classifier
@@ -111,7 +114,7 @@ def compared_layers(model: nn.Module) -> list[str]:
     """
     parts = [(name, part) for name, part in model.named_modules() if name.count(".") == 1 and name.startswith("backbone.")]
     opened = [inner for name, part in parts for inner in _blocks(name, part)]
-    changing = [name for name, part in opened if not isinstance(part, _SAME_AS_BEFORE)]
+    changing = [name for name, part in opened if not isinstance(part, _NOT_COMPARED)]
     return [*(changing or ["backbone"]), "head"]
 
 
@@ -126,7 +129,7 @@ def layer_titles(model: nn.Module, layers: Sequence[str]) -> tuple[str, ...]:
     for layer in layers:
         kind = re.sub(r"^_|^max|\dd$", "", type(model.get_submodule(layer)).__name__.lower())
         kinds.append(kind)
-        titles.append("logits" if layer == "head" else f"{kind} {kinds.count(kind)}")
+        titles.append(_WHOLE.get(layer, f"{kind} {kinds.count(kind)}"))
     return tuple(titles)
 
 
