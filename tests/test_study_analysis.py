@@ -221,7 +221,7 @@ class TestWhatIsMissing:
     def test_words_are_not_damaged(self, tmp_path):
         table = pd.DataFrame({"text": ["a good day", "a bad day", "good", "so bad"] * 30, "label": ["+", "-", "+", "-"] * 30})
         table.to_csv(tmp_path / "texts.csv", index=False)
-        how = {"losses": ["ce"], "noise": [0], "text": "words", "keep": ["weights"], **QUICK, "epochs": 1}
+        how = {"losses": ["ce"], "noise": [0], "target": "label", "text": "words", "keep": ["weights"], **QUICK, "epochs": 1}
         found = analyse(compare(str(tmp_path / "texts.csv"), output=tmp_path / "study", **how))["none"]
         assert found.notes[-1] == "No damaged inputs: there is no damage for words."
         assert found.corruption is None
