@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 .PHONY: demo test lint bench clean
 
 demo: $(INSTALLED)
-	$(BIN)/python examples/noisy_digits.py
+	$(BIN)/lossmith compare
 
 test: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -7,6 +7,7 @@ import pytest
 
 from lossmith import LOSSES
 from lossmith.command_line import main
+from lossmith.objectives import OBJECTIVES
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess:
@@ -16,7 +17,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
 def test_help_does_not_import_torch():
     code = "import sys; from lossmith.command_line import main\ntry: main(['--help'])\nfinally: assert 'torch' not in sys.modules"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
-    assert "list every loss" in result.stdout
+    assert "list every loss and objective" in result.stdout
 
 
 def test_importing_the_package_does_not_import_torch_but_using_it_does():
@@ -34,10 +35,13 @@ def test_only_torch_and_numpy_are_imported_by_the_losses():
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603
 
 
-def test_list_names_every_loss(capsys):
+@pytest.mark.parametrize("columns", ["80", "160"])
+def test_list_names_every_loss_and_objective(columns, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
     assert main(["list"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split("(")[0].split()[0] for line in lines] == list(LOSSES)
+    losses, objectives = capsys.readouterr().out.rstrip().split("\n\n")
+    for listed, names in ((losses.splitlines(), LOSSES), (objectives.splitlines()[1:], OBJECTIVES)):
+        assert [line.split("(")[0].split()[0] for line in listed] == list(names)
 
 
 @pytest.mark.parametrize("name", LOSSES)

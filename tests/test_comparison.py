@@ -258,6 +258,14 @@ def test_two_processes_on_one_study(tmp_path):
     assert open_study(tmp_path / "both").progress() == (10, 10)
 
 
+def test_a_run_that_diverged_at_once_is_measured_by_what_it_predicts(tmp_path):
+    study = compare("digits", losses=["squared-error"], noise=0, output=tmp_path, **{**QUICK, "rates": [1e30]})
+    assert study.results.diverged.all()
+    assert study.results.validation_accuracy.isna().all()
+    assert study.results.accuracy.between(0, 1).all()
+    assert "2 runs diverged" in study.status()
+
+
 def test_the_search_is_the_same_for_every_loss():
     settings = Settings(losses=("ce", "gce"), noise=("0", "0.4"), seeds=3, search_seeds=2, rates=(0.1, 0.3))
     rates = {(loss, noise): 0.3 for loss in settings.losses for noise in settings.noise}
@@ -282,7 +290,7 @@ def test_a_rate_is_chosen_once_its_search_is_complete():
     ("given", "message"),
     [
         ({"epoch": 3}, "compare: unknown setting 'epoch'; did you mean 'epochs'?"),
-        ({"losses": []}, "compare: losses must name at least one, got none."),
+        ({"noise": []}, "compare: noise must name at least one, got none."),
         ({"losses": ["ce", "ce"]}, "compare: losses must differ, got 'ce' twice."),
         ({"seeds": 0}, "compare: seeds must be a whole number >= 1, got 0."),
         ({"search_noise": "all"}, "compare: search_noise must be 'first' or 'each', got 'all'."),

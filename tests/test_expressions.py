@@ -209,3 +209,8 @@ def test_arithmetic_with_anything_else_is_refused():
         CrossEntropyLoss() * "2"
     with pytest.raises(TypeError):
         CrossEntropyLoss() + 1
+
+
+def test_nesting_too_deep_is_one_clear_line():
+    with pytest.raises(ValueError, match=r"^make_loss: too many parentheses within one another, got '\(+'\.\.\.$"):
+        make_loss("(" * 5000 + "ce" + ")" * 5000)

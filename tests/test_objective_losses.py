@@ -240,6 +240,7 @@ def test_two_passes_of_complement_training_add_up_to_the_single_one() -> None:
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_compiled_exported_and_mapped(expression: str) -> None:
+    torch._dynamo.reset()  # graphs of other tests count towards the limit of recompilations
     torch.manual_seed(4)
     loss = make_loss(expression)
     logits, target = torch.randn(4, 5, requires_grad=True), torch.randint(5, (4,))

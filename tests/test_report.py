@@ -184,7 +184,7 @@ def test_on_paper_choices_are_named_and_nothing_is_cut_off(opened):
     opened.select_option("#choice-difference", label="no noise added")
     opened.set_viewport_size({"width": 718, "height": 1000})  # A4 without margins of 1 cm
     opened.emulate_media(media="print")
-    assert opened.locator("#differences .case:visible h4").inner_text() == "no noise added"
+    assert opened.locator("#differences .case:visible .case-name").inner_text() == "no noise added"
     assert opened.locator("nav, select:visible, .copy:visible").first.is_hidden()
     assert opened.evaluate("document.documentElement.scrollWidth") == 718
 
@@ -206,7 +206,7 @@ def test_for_screen_readers(opened):
     assert nameless == 0
     assert opened.locator("html").get_attribute("lang") == "en"
     assert opened.locator("th:not([scope])").count() == 0
-    levels = [int(tag[1]) for tag in opened.evaluate("[...document.querySelectorAll('h1,h2,h3')].map((each) => each.tagName)")]
+    levels = [int(tag[1]) for tag in opened.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map((each) => each.tagName)")]
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
     opened.keyboard.press("Tab")

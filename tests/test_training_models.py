@@ -17,6 +17,7 @@ from lossmith.experiments.models import MODELS, make_backbone
 from lossmith.experiments.optimizers import OPTIMIZERS, StackedOptimizer
 from lossmith.experiments.plan import Recipe
 from lossmith.experiments.resnet import ResidualNetwork
+from lossmith.experiments.stacked_model import build_model
 from lossmith.experiments.training import train_stack
 from lossmith.experiments.workers import train_all
 from training_reference import OPTIMIZERS as TORCH_OPTIMIZERS
@@ -88,10 +89,10 @@ def job_on(data: PreparedData, loss: str) -> Job:
     return dataclasses.replace(own, train_labels=data.labels[data.train], validation_labels=data.labels[data.validation])
 
 
-@pytest.mark.parametrize("model", ["cnn", "resnet20"])
-def test_image_models_learn(model: str) -> None:
+@pytest.mark.parametrize(("model", "epochs"), [("small-cnn", 20), ("cnn", 8), ("resnet20", 8)])
+def test_image_models_learn(model: str, epochs: int) -> None:
     data = digits(192, images=True)
-    (trained,) = train_stack([job(data, "ce", rate=0.05, noise=0.0)], data, Recipe(model=model, epochs=8, batch_size=16))
+    (trained,) = train_stack([job(data, "ce", rate=0.05, noise=0.0)], data, Recipe(model=model, epochs=epochs, batch_size=16))
     assert trained.curves["test_accuracy"][-1] > 0.8
     assert trained.curves["train_loss"][-1] < trained.curves["train_loss"][0] / 2
 
@@ -234,3 +235,18 @@ def test_models_must_return_a_logit_for_each_class() -> None:
     data = digits()
     with pytest.raises(ValueError, match=r"^build: the model must return 10 logits for each row, got \(2, 7\) for 2 rows\.$"):
         train_all([job(data, "ce")], data, Recipe(), build=lambda shape, classes: nn.Linear(64, 7))
+    with pytest.raises(ValueError, match=r"^build: the model fails on inputs of shape \(64,\): mat1 and mat2 shapes [^\n]*$"):
+        train_all([job(data, "ce")], data, Recipe(), build=lambda shape, classes: nn.Linear(7, classes))
+
+
+def test_weights_of_a_model_with_batch_normalisation_can_be_loaded() -> None:
+    data = digits(64, images=True)
+    recipe = Recipe(model="resnet20", epochs=1, batch_size=32, keep=("weights", "features"))
+    own = job(data, "ce")
+    (trained,) = train_stack([own], data, recipe)
+    model = build_model(own, data, recipe).model
+    model.load_state_dict(trained.weights)
+    with torch.no_grad():
+        logits = model.eval()(data.inputs[data.test])
+    np.testing.assert_allclose(trained.test_logits, logits.numpy(), rtol=1e-4, atol=1e-5)
+    assert trained.weights["backbone.stem.1.num_batches_tracked"] == 2

@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from lossmith.data import load_data, make_noise  # noqa: F401
+    from lossmith.early_learning import *  # noqa: F403
     from lossmith.escaping import *  # noqa: F403
     from lossmith.experiments import Study, compare, open_study  # noqa: F401
     from lossmith.heads import *  # noqa: F403
@@ -34,6 +35,7 @@ _HOMES = (
     "lossmith.heads",
     "lossmith.objectives",
     "lossmith.escaping",
+    "lossmith.early_learning",
 )
 
 # What needs more than torch is named here, so that looking up another name does not import it.

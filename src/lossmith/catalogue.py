@@ -1,20 +1,35 @@
-"""The catalogue of losses, written for people."""
+"""The catalogue of losses and objectives, written for people."""
 
 import inspect
+from collections.abc import Callable
 from textwrap import shorten
 
 from lossmith.losses import LOSSES, ClassificationLoss, WeightedSum, make_loss
+from lossmith.losses.printed_form import printed_call
+from lossmith.objectives import OBJECTIVES
 
 __all__ = ["description", "listing"]
 
 
 def listing(columns: int = 160) -> str:
-    """Return one line per loss, of so many columns at most: how it is written with its defaults, and what it is."""
+    """Return one line per loss and objective, of so many columns at most: how it is written with its defaults, and what it is."""
     written_out = columns >= 120
-    rows = [(repr(loss()) if written_out else name, _summary(loss)) for name, loss in LOSSES.items()]
-    width = max(len(written) for written, _ in rows)
+    losses = [(repr(loss()) if written_out else name, _summary(loss)) for name, loss in LOSSES.items()]
+    objectives = [(_call(name) if written_out else name, _summary(factory)) for name, factory in OBJECTIVES.items()]
+    width = max(len(written) for written, _ in losses + objectives)
+    parts = [_lines(rows, width, columns) for rows in (losses, objectives)]
+    return "\n\nObjectives, for lossmith.make_objective, which takes every loss, too:\n".join(parts)
+
+
+def _lines(rows: list[tuple[str, str]], width: int, columns: int) -> str:
     room = max(columns - width - 2, 30)
     return "\n".join(f"{written:{width}}  {shorten(summary, room, placeholder=' ...')}" for written, summary in rows)
+
+
+def _call(objective: str) -> str:
+    """Return the name of an objective with the parameters that have a default."""
+    parameters = inspect.signature(OBJECTIVES[objective]).parameters.values()
+    return printed_call(objective, {each.name: each.default for each in parameters if isinstance(each.default, int | float)})
 
 
 def description(expression: str) -> str:
@@ -28,13 +43,13 @@ def description(expression: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _summary(loss: type[ClassificationLoss]) -> str:
-    return _documentation(loss).split("\n\n")[0].replace("\n", " ")
+def _summary(made_by: Callable[..., object]) -> str:
+    return _documentation(made_by).split("\n\n")[0].replace("\n", " ")
 
 
-def _documentation(loss: type[ClassificationLoss]) -> str:
+def _documentation(made_by: Callable[..., object]) -> str:
     """Return the docstring as a terminal shows it best."""
-    return (inspect.getdoc(loss) or "").replace("``", "")
+    return (inspect.getdoc(made_by) or "").replace("``", "")
 
 
 def _parameters(loss: ClassificationLoss) -> str:

@@ -1,13 +1,11 @@
 """The scheduler that changes parameters of a loss during training."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from lossmith.losses import ClassificationLoss
-from lossmith.losses.limits import Limits, is_whole
-from lossmith.losses.nearest import nearest
-from lossmith.losses.weighted_sum import WeightedSum
+from lossmith.losses.adjustable import adjustable_numbers, path_of
+from lossmith.losses.limits import is_whole
 from lossmith.schedules import Constant, Schedule, make_schedule
 
 __all__ = ["LossScheduler", "checked_schedules"]
@@ -56,7 +54,7 @@ class LossScheduler:
             raise ValueError("LossScheduler: give a schedule for at least one parameter, got none.")
         for schedule in self.schedules.values():
             schedule.check_total(total)
-        self._parameters = _parameters(loss)
+        self._parameters = adjustable_numbers(loss)
         self._apply()
 
     def step(self) -> None:
@@ -95,74 +93,11 @@ class LossScheduler:
 
 def checked_schedules(loss: ClassificationLoss, schedules: Mapping[str, Schedule | str | float]) -> dict[str, Schedule]:
     """Return the schedules by the path of their parameter; raise an error for an unknown one or a value out of its range."""
-    known = _parameters(loss)
-    found = {_path(name, known): _as_schedule(schedule) for name, schedule in schedules.items()}
+    known = adjustable_numbers(loss)
+    found = {path_of(name, known, owner="LossScheduler"): _as_schedule(schedule) for name, schedule in schedules.items()}
     for path, schedule in found.items():
         known[path].check(schedule.extremes())
     return found
-
-
-@dataclass(frozen=True)
-class _Parameter:
-    """A number that belongs to a loss."""
-
-    owner: ClassificationLoss
-    name: str
-
-    def set(self, value: float) -> None:
-        setattr(self.owner, self.name, value)
-
-    def check(self, values: Iterable[float]) -> None:
-        """Set every value in turn, which raises the loss's own error where it is out of range."""
-        before = getattr(self.owner, self.name)
-        try:
-            for value in values:
-                self.set(value)
-        finally:
-            self.set(before)
-
-
-@dataclass(frozen=True)
-class _Factor(_Parameter):
-    """The factor of one part of a sum."""
-
-    owner: WeightedSum
-    position: int
-
-    def set(self, value: float) -> None:
-        self.owner.factors[self.position] = value
-
-    def check(self, values: Iterable[float]) -> None:
-        for value in values:
-            Limits().check(self.name, value, owner="WeightedSum")
-
-
-def _parameters(loss: ClassificationLoss) -> dict[str, _Parameter]:
-    """Return every number that can be scheduled, by path; those that are None are not in use."""
-    found: dict[str, _Parameter] = {}
-    for path, module in loss.named_modules():
-        if not isinstance(module, ClassificationLoss):
-            continue
-        prefix = f"{path}." if path else ""
-        own = [name for name, value in module.parameters_in_order().items() if type(value) is float]
-        options = [] if path else ["label_smoothing"]  # a sum or a wrapper has one for all of its parts
-        found |= {f"{prefix}{name}": _Parameter(module, name) for name in [*own, *options]}
-        if type(module) is WeightedSum:
-            found |= {f"{prefix}factors.{i}": _Factor(module, f"factors.{i}", i) for i in range(len(module.factors))}
-    return found
-
-
-def _path(name: str, known: Mapping[str, _Parameter]) -> str:
-    if name in known:
-        return name
-    matches = [path for path in known if path.endswith(f".{name}")]
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise ValueError(f"LossScheduler: {name!r} is a parameter of several parts, name one of {', '.join(matches)}.")
-    hint = nearest(name, [*known, *(path.rpartition(".")[2] for path in known)])
-    advice = f"; known are {', '.join(known)}." if hint == "." else hint
-    raise ValueError(f"LossScheduler: unknown parameter {name!r}{advice}")
 
 
 def _as_schedule(schedule: Schedule | str | float) -> Schedule:

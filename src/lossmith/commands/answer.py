@@ -14,6 +14,8 @@ def train_and_answer(comparison: "Comparison", *, report: bool = True, analyse: 
     from lossmith.experiments.progress import progress_display
 
     with progress_display() as display:
+        for note in comparison.data.notes:
+            display.note(f"{comparison.data.name}: {note}")
         study = comparison.train(display)
     print(_tables(study))
     print()
@@ -21,11 +23,11 @@ def train_and_answer(comparison: "Comparison", *, report: bool = True, analyse: 
     print()
     if analyse:
         analyse_and_print(study)
+    print(f"Study: {study.folder}")
     if report:
         from lossmith.report import write_report
 
         print(f"Report: {write_report(study)}")
-    print(f"Study: {study.folder}")
 
 
 def analyse_and_print(study: "Study", **how: Any) -> None:

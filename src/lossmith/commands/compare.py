@@ -53,7 +53,9 @@ def _add_study(group: Any) -> None:
 
 def _add_training(group: Any) -> None:
     group.add_argument(
-        "--model", metavar="NAME", help="linear, mlp, mlp1024, cnn, resnet20, resnet32 or lstm (default: what suits the data)"
+        "--model",
+        metavar="NAME",
+        help="linear, mlp, mlp1024, small-cnn, cnn, resnet20, resnet32 or lstm (default: what suits the data)",
     )
     group.add_argument("--epochs", type=int, metavar="N")
     group.add_argument("--batch-size", type=int, metavar="N")

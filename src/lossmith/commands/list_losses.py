@@ -4,7 +4,7 @@ import argparse
 import shutil
 
 NAME = "list"
-HELP = "list every loss: name, parameters, what it is"
+HELP = "list every loss and objective: name, parameters, what it is"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -12,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(_: argparse.Namespace) -> None:
-    """Print one line a loss."""
+    """Print one line a loss or objective."""
     from lossmith.catalogue import listing
 
     print(listing(shutil.get_terminal_size((160, 24)).columns))

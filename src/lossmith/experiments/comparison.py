@@ -31,6 +31,7 @@ __all__ = ["Comparison", "compare", "planned", "resumed"]
 
 STUDIES = Path("studies")
 SAMPLE = 16  # runs that the cost is estimated by
+QUICK = 0.5  # seconds of an epoch, below which a sample is worth its time
 ROOM_FOR_CONVOLUTIONS = 16  # pixels a side
 
 
@@ -162,13 +163,16 @@ class Comparison:
         return "\n".join(f"{name:8}  {line}" for name, line in lines.items() if line)
 
     def _estimated_seconds(self) -> float:
-        """Time an epoch of a few runs, on the labels as they are."""
+        """Time an epoch of one run, or of a few that train as one where that is quick, on the labels as they are."""
         recipe = replace(self.settings.recipe, epochs=1, keep=(), patience=0)
-        sample = search_runs(self.settings)[:SAMPLE]
-        jobs = [self._job(run, self._objective(run.loss), self.data.labels) for run in sample]
-        trained = list(train_all(jobs, self.data, recipe, build=self.build, workers=1))
-        seconds = fmean(one.seconds for one in trained) * self.settings.recipe.epochs
-        return seconds * self.settings.planned() / (self.workers or os.cpu_count() or 1)
+        seconds = 0.0
+        for sample in (1, SAMPLE):
+            jobs = [self._job(run, self._objective(run.loss), self.data.labels) for run in search_runs(self.settings)[:sample]]
+            trained = train_all(jobs, self.data, recipe, build=self.build, workers=1)
+            seconds = fmean(one.seconds for one in trained)
+            if seconds > QUICK:
+                break
+        return seconds * self.settings.recipe.epochs * self.settings.planned() / (self.workers or os.cpu_count() or 1)
 
     def _objective(self, loss: str) -> nn.Module | Objective:
         return self.losses[loss] if loss in self.losses else make_objective(loss)
@@ -186,18 +190,17 @@ def planned(settings: Settings, *, output: Path | None = None, workers: int | No
 
 
 def _with_model(settings: Settings, data: PreparedData, output: Path | None, **own: Any) -> Comparison:
-    if settings.recipe.model == "auto":
-        settings = replace(settings, recipe=replace(settings.recipe, model=suitable_model(data)))
+    settings = settings.completed(suitable_model(data), data.num_classes)
     check_recipe(settings.recipe, data, own_model=own.get("build") is not None)
     comparison = Comparison(settings, data, output or STUDIES / data.name, **own)
     return comparison if output else _in_free_folder(comparison)
 
 
 def suitable_model(data: PreparedData) -> str:
-    """Return the model that suits the data: an lstm for words, a cnn for images that have room for it, else an mlp."""
+    """Return the model that suits the data: an lstm for words, a small cnn for images that have room for it, else an mlp."""
     if not data.inputs.is_floating_point():
         return "lstm"
-    return "cnn" if data.inputs.dim() == 4 and min(data.input_shape[1:]) >= ROOM_FOR_CONVOLUTIONS else "mlp"
+    return "small-cnn" if data.inputs.dim() == 4 and min(data.input_shape[1:]) >= ROOM_FOR_CONVOLUTIONS else "mlp"
 
 
 def _in_free_folder(comparison: Comparison) -> Comparison:

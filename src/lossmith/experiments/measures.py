@@ -4,7 +4,12 @@ import math
 
 import numpy as np
 
-from lossmith.analysis.calibration import brier_score, expected_calibration_error, negative_log_likelihood
+from lossmith.analysis.calibration import (
+    brier_score,
+    expected_calibration_error,
+    logit_negative_log_likelihood,
+    negative_log_likelihood,
+)
 from lossmith.analysis.scores import accuracy, balanced_accuracy, top_k_accuracy
 from lossmith.experiments.plan import Trained
 
@@ -35,8 +40,15 @@ def measure(trained: Trained, labels: np.ndarray) -> dict[str, float]:
         "accuracy": accuracy(probabilities, labels),
         "top5": top_k_accuracy(probabilities, labels, GUESSES) if probabilities.shape[1] > GUESSES else math.nan,
         "balanced_accuracy": balanced_accuracy(probabilities, labels),
-        "nll": negative_log_likelihood(probabilities, labels),
+        "nll": _likelihood(trained, labels),
         "ece": expected_calibration_error(probabilities, labels),
         "brier": brier_score(probabilities, labels),
-        **{name: trained.curves[name][trained.epoch - 1] for name in of_curves},
+        **{name: trained.curves[name][trained.epoch - 1] if trained.epoch else math.nan for name in of_curves},
     }
+
+
+def _likelihood(trained: Trained, labels: np.ndarray) -> float:
+    """Return the negative log-likelihood, of the logits where they tell it: a probability may be too small to write down."""
+    if trained.predicts_softmax:
+        return logit_negative_log_likelihood(trained.test_logits, labels)
+    return negative_log_likelihood(trained.test_probabilities, labels)

@@ -76,6 +76,23 @@ def _cnn(inputs: Inputs) -> nn.Module:
     )
 
 
+def _small_cnn(inputs: Inputs) -> nn.Module:
+    """Two convolutions of 16 and 32 channels with pooling and a layer of 128, for processors without much patience."""
+    channels, height, width = inputs.shape
+    return Backbone(
+        nn.Conv2d(channels, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(32 * (height // 4) * (width // 4), 128),
+        nn.ReLU(),
+        out_features=128,
+    )
+
+
 def _resnet20(inputs: Inputs) -> nn.Module:
     """The residual network of 20 layers for small images."""
     return ResidualNetwork(inputs.shape[0], blocks=3)
@@ -125,6 +142,7 @@ MODELS: dict[str, Model] = {
     "linear": _model(_linear),
     "mlp": _model(_mlp),
     "mlp1024": _model(_mlp1024),
+    "small-cnn": _model(_small_cnn, "images"),
     "cnn": _model(_cnn, "images"),
     "resnet20": _model(_resnet20, "images"),
     "resnet32": _model(_resnet32, "images"),

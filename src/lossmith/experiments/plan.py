@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
 
 __all__ = ["CURVES", "Recipe", "Run", "Trained"]
@@ -16,8 +17,7 @@ CURVES = ("train_loss", "train_accuracy", "validation_accuracy", "test_accuracy"
 class Recipe:
     """How every run of a study is trained."""
 
-    model: str = "auto"
-    """The name of a model; ``auto`` stands for the one that suits the data."""
+    model: str = "mlp"
     epochs: int = 40
     batch_size: int = 64
     optimizer: str = "sgd"
@@ -57,9 +57,10 @@ class Trained:
     curves: dict[str, list[float]]
     """By name, a number for each epoch: ``train_loss``, ``train_accuracy`` (on the labels as given), ``validation_accuracy``,
     ``test_accuracy``, ``false_label_accuracy`` (on training rows whose label is wrong: share predicted as their true class) and
-    ``memorised`` (share of the same rows predicted as the wrong label); the last two are NaN where no label is wrong."""
+    ``memorised`` (share of the same rows predicted as the wrong label); the last two are NaN where no label is wrong.
+    All are NaN after a run has stopped early or diverged."""
     epoch: int
-    """The epoch whose predictions count, from 1."""
+    """The epoch whose predictions count, from 1; 0, before training, where a run diverged in the first."""
     test_logits: np.ndarray
     """``(rows of the test split, classes)``, in single precision."""
     test_probabilities: np.ndarray
@@ -72,3 +73,8 @@ class Trained:
     """``(rows of the test split, features)``: what the final layer saw."""
     weights: dict[str, Tensor] = field(default_factory=dict)
     """The ``state_dict`` of the model."""
+
+    @property
+    def predicts_softmax(self) -> bool:
+        """Whether the probabilities are those of a plain softmax, which the logits tell more exactly."""
+        return np.array_equal(self.test_probabilities, torch.softmax(torch.from_numpy(self.test_logits), 1).numpy())

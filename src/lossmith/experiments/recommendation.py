@@ -110,7 +110,7 @@ def recommend(
     baseline = baseline if baseline in set(results["loss"]) else str(results["loss"].iloc[0])
     overall = _choose(results, baseline, metric, ALL_NOISE)
     noises = list(results["noise"].unique())
-    by_noise = [_choose(results[results["noise"] == noise], baseline, metric, noise) for noise in noises]
+    known = noises if len(noises) > 1 else []
     return Recommendation(
         loss=overall.loss,
         parameters=_parameters(overall.loss),
@@ -124,7 +124,7 @@ def recommend(
         ),
         baseline=baseline,
         metric=metric,
-        by_noise=tuple(by_noise) if len(noises) > 1 else (),
+        by_noise=tuple(_choose(results[results["noise"] == noise], baseline, metric, noise) for noise in known),
     )
 
 

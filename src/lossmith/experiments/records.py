@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-__all__ = ["CURVES", "Answers", "Record", "measure"]
+from lossmith.experiments.plan import CURVES
 
-CURVES = ("train_loss", "train_accuracy", "validation_accuracy", "test_accuracy", "false_label_accuracy", "memorised")
+__all__ = ["Answers", "Record", "measure"]
 
 
 @dataclass

@@ -5,7 +5,7 @@ import os
 import shlex
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,12 @@ from lossmith.objectives import make_objective
 
 __all__ = ["Settings", "read_settings", "settings_from"]
 
-DEFAULT_LOSSES = ("ce", "focal", "label-smoothing", "ce-el", "sce", "gce", "bi-tempered", "nce-mae", "mae", "logit-bias(mae)")
+LOSSES = ("ce", "focal", "label-smoothing", "ce-el", "sce", "gce", "bi-tempered", "nce-mae", "mae")
+"""The losses that are compared unless others are named; and the last one with a logit bias for the number of classes."""
 RATES = {"sgd": (0.003, 0.01, 0.03, 0.1, 0.3), "adadelta": (0.1, 0.3, 1.0, 3.0)}
 ADAPTIVE_RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
+AUTO = "auto"
+"""Stands for the model that suits the data."""
 LOADING = tuple(name for name in inspect.signature(load_data).parameters if name not in ("source", "name"))
 """The settings that say how the data is read: what the function that reads it takes."""
 
@@ -29,7 +32,8 @@ class Settings:
     """A study: data, losses, label noise, seeds, and how each run is trained."""
 
     data: str = "digits"
-    losses: tuple[str, ...] = DEFAULT_LOSSES
+    losses: tuple[str, ...] = ()
+    """The first is the baseline. None stands for a sensible set."""
     noise: tuple[str, ...] = ("0", "0.2", "0.4")
     seeds: int = 5
     rates: tuple[float, ...] = ()
@@ -42,7 +46,7 @@ class Settings:
     clean_validation: bool = False
     """Whether the validation split keeps its labels where the training split's are corrupted."""
     loading: Mapping[str, Any] = field(default_factory=dict)
-    recipe: Recipe = field(default_factory=Recipe)
+    recipe: Recipe = field(default_factory=lambda: Recipe(model=AUTO))
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
@@ -52,9 +56,8 @@ class Settings:
         self._check()
 
     def _check(self) -> None:
-        for name in ("losses", "noise"):
-            if not getattr(self, name):
-                raise ValueError(f"compare: {name} must name at least one, got none.")
+        if not self.noise:
+            raise ValueError("compare: noise must name at least one, got none.")
         repeated = {loss for loss in self.losses if self.losses.count(loss) > 1}
         if repeated:
             raise ValueError(f"compare: losses must differ, got {repeated.pop()!r} twice.")
@@ -65,6 +68,12 @@ class Settings:
             raise ValueError(f"compare: search_noise must be 'first' or 'each', got {self.search_noise!r}.")
         if not all(rate > 0 for rate in self.rates):
             raise ValueError(f"compare: rates must be > 0, got {min(self.rates)!r}.")
+
+    def completed(self, model: str, num_classes: int) -> "Settings":
+        """Return the settings with what depends on the data filled in: the model and the losses, where none are named."""
+        recipe = replace(self.recipe, model=model) if self.recipe.model == AUTO else self.recipe
+        losses = self.losses or (*LOSSES, f"logit-bias({LOSSES[-1]}, num_classes={num_classes})")
+        return replace(self, recipe=recipe, losses=losses)
 
     @property
     def searched(self) -> bool:
@@ -129,7 +138,8 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
     for name in values:
         if name not in own | of_recipe | set(LOADING):
             raise ValueError(f"compare: unknown setting {name!r}{nearest(name, sorted(own | of_recipe | set(LOADING)))}")
-    recipe = Recipe(**{name: _frozen(value) for name, value in values.items() if name in of_recipe})
+    given = {name: _frozen(value) for name, value in values.items() if name in of_recipe}
+    recipe = Recipe(**{"model": AUTO, **given})
     loading = {name: value for name, value in values.items() if name in LOADING}
     return Settings(**{name: _frozen(value) for name, value in values.items() if name in own}, loading=loading, recipe=recipe)
 

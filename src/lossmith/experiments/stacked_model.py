@@ -46,8 +46,12 @@ def build_model(job: Job, data: PreparedData, recipe: Recipe, build: Build | Non
 
 def _users_model(job: Job, model: nn.Module, data: PreparedData, recipe: Recipe) -> Built:
     objective = job.objective
-    with torch.no_grad():
-        shape = tuple(model.eval()(data.inputs[data.train[:2]]).shape)
+    try:
+        with torch.no_grad():
+            shape = tuple(model.eval()(data.inputs[data.train[:2]]).shape)
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"build: the model fails on inputs of shape {data.input_shape}: {reason}") from error
     if shape[1:] != (data.num_classes,):
         raise ValueError(f"build: the model must return {data.num_classes} logits for each row, got {shape} for 2 rows.")
     if isinstance(objective, Objective) and (objective.head is not nn.Linear or objective.final_weight_decay):
@@ -100,8 +104,9 @@ class StackedModel:
         return {name: part.view(-1, *shape) for part, (name, shape) in zip(parts, self._shapes.items(), strict=True)}
 
     def state_dict(self, weights: Tensor) -> dict[str, Tensor]:
-        """Return one row of weights as the ``state_dict`` of the model."""
-        return {name: tensor[0].clone() for name, tensor in self.tensors(weights.unsqueeze(0)).items()}
+        """Return one row of weights as the ``state_dict`` of the model, with its counters, where it has any."""
+        counters = {name: buffer.clone() for name, buffer in self.template.named_buffers() if not buffer.is_floating_point()}
+        return {name: tensor[0].clone() for name, tensor in self.tensors(weights.unsqueeze(0)).items()} | counters
 
     def logits(self, inputs: Tensor) -> Tensor:
         """Return logits ``(runs, rows, classes)`` in the mode of the template, differentiable in the parameters."""

@@ -45,8 +45,8 @@ def is_higher_better(metric: str) -> bool:
 def usable_results(results: pd.DataFrame, metric: str = "accuracy", keys: Sequence[str] = _KEYS) -> pd.DataFrame:
     """Return the columns that tell a run and its ``value`` of a metric, one row a run, as every other function here reads them.
 
-    A run that diverged counts: it predicts nothing, so that where its metric is not a number a share of right predictions is 0.
-    Of other metrics such a run has no value, and it is left out.
+    A run that diverged counts with the predictions it has. Where it has none, its metric is not a number: its share of right
+    predictions is then 0, and of other metrics it has no value and is left out.
     """
     for column in (*keys, metric):
         if column not in results:

@@ -192,7 +192,7 @@ class Store:
 
 def _arrays(trained: Trained) -> Iterator[tuple[str, np.ndarray]]:
     yield "logits", trained.test_logits
-    if not np.array_equal(trained.test_probabilities, _softmax(trained.test_logits)):
+    if not trained.predicts_softmax:
         yield "probabilities", trained.test_probabilities
     if trained.test_features is not None:
         yield "features", trained.test_features
@@ -200,10 +200,6 @@ def _arrays(trained: Trained) -> Iterator[tuple[str, np.ndarray]]:
         stream = io.BytesIO()
         torch.save(trained.weights, stream)
         yield "weights", np.frombuffer(stream.getbuffer(), np.uint8)
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    return torch.softmax(torch.from_numpy(logits), 1).numpy()
 
 
 def _packed(array: np.ndarray) -> tuple[str, str, bytes]:

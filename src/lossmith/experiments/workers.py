@@ -188,20 +188,24 @@ def _supervise(crew: list[_Worker], stacks: int, on_progress: OnProgress) -> Ite
 
 
 def _work(connection: Connection, shop: _Shop, parent: int) -> None:
-    """Train the stacks whose numbers come in, until there is nobody to send results to."""
+    """Train the stacks whose numbers come in, until the parent ends this process or is no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the parent, who ends us
 
     def on_progress(progress: Progress) -> None:
-        if os.getppid() != parent:  # it was killed
-            os._exit(1)
+        _end_without(parent)
         connection.send_bytes(pickle.dumps(progress))
 
-    try:
-        while True:
-            connection.send_bytes(pickle.dumps(_outcome(shop, pickle.loads(connection.recv_bytes()), on_progress)))  # noqa: S301
-    except (EOFError, OSError):
-        # Without what Python does at exit: it would flush streams whose locks may have been held when we were forked.
-        os._exit(0)
+    while True:
+        # A pipe does not tell that the parent was killed: this process may have inherited both of its ends.
+        while not connection.poll(1.0):
+            _end_without(parent)
+        stack = pickle.loads(connection.recv_bytes())  # noqa: S301 - of our own process
+        connection.send_bytes(pickle.dumps(_outcome(shop, stack, on_progress)))
+
+
+def _end_without(parent: int) -> None:
+    if os.getppid() != parent:
+        os._exit(1)  # without what Python does at exit: it would flush streams whose locks a fork may have inherited
 
 
 def _outcome(shop: _Shop, stack: int, on_progress: OnProgress) -> list[Trained] | BaseException:

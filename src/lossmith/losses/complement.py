@@ -11,7 +11,8 @@ from lossmith.losses.limits import Limits
 from lossmith.losses.normalized import log_complement
 from lossmith.losses.weighted_sum import WeightedSum
 from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
-from lossmith.numerics.softmax import ClassProbabilities, overwrite
+from lossmith.numerics.softmax import ClassProbabilities
+from lossmith.numerics.temporaries import overwrite
 
 __all__ = ["ComplementEntropyLoss", "ComplementObjective"]
 

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from lossmith.losses.target_probability import TargetProbabilityLoss
-from lossmith.numerics.softmax import Probability
+from lossmith.losses.target_probability import AgainstOthers, TargetProbabilityLoss
+from lossmith.numerics.softmax import ClassProbabilities, Probability
 
 __all__ = ["CrossEntropyLoss"]
 
@@ -33,4 +34,10 @@ class CrossEntropyLoss(TargetProbabilityLoss):
 
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return ``-log p`` and 1."""
-        return -target.log, target.p.new_ones(()).expand_as(target.p)
+        return -target.log, target.p.new_ones(())
+
+    def against_others(self, classes: ClassProbabilities, index: Tensor) -> AgainstOthers:
+        """Return the sum over the other classes without a logarithm for each of them."""
+        target = classes.of(index)
+        one = torch.ones_like(target.p)
+        return AgainstOthers(-target.log, one, -classes.sum_of_other_logs(index, target.log), one)

@@ -56,7 +56,10 @@ class ExpressionReader:
 
     def read(self) -> Any:
         """Return what the whole text describes."""
-        result = self._sum()
+        try:
+            result = self._sum()
+        except RecursionError:
+            raise ValueError(f"{self._caller}: too many parentheses within one another, got {self._text[:40]!r}...") from None
         if self._peek().kind != "end":
             raise self._error("the end")
         return result

@@ -2,7 +2,6 @@
 
 from typing import Unpack
 
-import torch
 from torch import Tensor
 
 from lossmith.losses.contract import Options
@@ -10,6 +9,7 @@ from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import TargetProbabilityLoss
 from lossmith.numerics.scalars import as_input
 from lossmith.numerics.softmax import Probability
+from lossmith.numerics.temporaries import add_product, multiply
 
 __all__ = ["FocalLoss"]
 
@@ -38,9 +38,9 @@ class FocalLoss(TargetProbabilityLoss):
         self.alpha = alpha
 
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
-        """Return the value and ``(1 - p)**gamma (1 - gamma p log p / (1 - p))``, whose quotient tends to -1 at p = 1."""
+        """Return the value and ``(1 - p)**gamma (1 - gamma p log p / (1 - p))``."""
         modulation = target.rest ** as_input(self.gamma, target.rest)
         modulation = modulation if self.alpha is None else self.alpha * modulation
-        has_rest = target.rest > 0
-        quotient = torch.where(has_rest, target.log / torch.where(has_rest, target.rest, 1.0), -1.0)
-        return -modulation * target.log, modulation * (1 - self.gamma * target.p * quotient)
+        value = multiply(modulation * target.log, -1.0)
+        growth = multiply(multiply(target.log_over_rest, target.p), -self.gamma)
+        return value, add_product(modulation, modulation, growth)

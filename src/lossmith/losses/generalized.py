@@ -1,5 +1,6 @@
 """Generalised cross-entropy, between cross-entropy and the mean absolute error, and its relatives."""
 
+import math
 from typing import Unpack
 
 import torch
@@ -8,9 +9,9 @@ from torch import Tensor
 from lossmith.losses.contract import Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import TargetProbabilityLoss
-from lossmith.numerics.box_cox import box_cox
+from lossmith.numerics.box_cox import box_cox_and_power
 from lossmith.numerics.scalars import as_scalar
-from lossmith.numerics.softmax import Probability
+from lossmith.numerics.softmax import Probability, values_are_at_hand
 
 __all__ = ["AsymmetricGeneralizedCrossEntropyLoss", "GeneralizedCrossEntropyLoss", "TruncatedGeneralizedCrossEntropyLoss"]
 
@@ -39,7 +40,8 @@ class GeneralizedCrossEntropyLoss(TargetProbabilityLoss):
 
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return ``(1 - p**q) / q`` and ``p**q``."""
-        return -box_cox(target.log, self.q), torch.exp(self.q * target.log)
+        change, power = box_cox_and_power(target.log, self.q)
+        return -change, power
 
 
 class TruncatedGeneralizedCrossEntropyLoss(GeneralizedCrossEntropyLoss):
@@ -100,8 +102,16 @@ class AsymmetricGeneralizedCrossEntropyLoss(TargetProbabilityLoss):
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return the value by way of ``(b + p) / (b + 1)``, whose logarithm is exact on both ends."""
         b = as_scalar(self.b, target.log)
-        log_shifted = torch.logaddexp(target.log, torch.log(b))
-        change = -target.rest / (1 + self.b)
-        log_ratio = torch.where(change > -0.5, torch.log1p(change), log_shifted - torch.log1p(b))
-        value = -torch.exp(self.q * torch.log1p(b)) * box_cox(log_ratio, self.q)
-        return value, torch.exp(target.log + (self.q - 1) * log_shifted)
+        log_ratio = self._log_ratio(target, b)
+        change, _ = box_cox_and_power(log_ratio, self.q)
+        log_shifted = log_ratio + torch.log1p(b)
+        return change * -torch.exp(self.q * torch.log1p(b)), torch.exp(target.log + (self.q - 1) * log_shifted)
+
+    def _log_ratio(self, target: Probability, b: Tensor) -> Tensor:
+        """Return ``log((b + p) / (b + 1))``, from the difference of the two where they differ little."""
+        if 0 < self.b < 1 and values_are_at_hand(target.p) and target.p.numel() and target.p.amax().item() < (1 - self.b) / 2:
+            return torch.log(target.p + b) - torch.log1p(b)
+        near = torch.log1p(-target.rest / (1 + self.b))
+        if self.b >= 1:
+            return near
+        return torch.where(near > -math.log(2), near, torch.logaddexp(target.log, torch.log(b)) - torch.log1p(b))

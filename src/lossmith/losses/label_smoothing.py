@@ -9,7 +9,8 @@ from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import term_losses
 from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
-from lossmith.numerics.softmax import add_number, overwrite, target_softmax
+from lossmith.numerics.softmax import sum_of_gaps, target_softmax
+from lossmith.numerics.temporaries import add, overwrite
 
 __all__ = ["LabelSmoothingLoss"]
 
@@ -59,11 +60,10 @@ class _SmoothedTarget(IndexRule):
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         num_classes, index = logits.shape[1], target.unsqueeze(1)
         softmax = target_softmax(logits, index)
-        gaps = (logits.gather(1, index) - logits).sum(1, keepdim=True)
-        losses = self.share * (gaps - num_classes * softmax.target.log) - softmax.target.log
+        losses = self.share * (sum_of_gaps(logits, index) - num_classes * softmax.target.log) - softmax.target.log
         part = self.share / (1 + num_classes * self.share)
         entry = softmax.direction.gather(1, index) + (num_classes - 1) * part
-        gradient = overwrite(add_number(softmax.direction, -part), index, entry)
+        gradient = overwrite(add(softmax.direction, -part), index, entry)
         return losses.squeeze(1).to(logits.dtype), (gradient,)
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:

@@ -9,15 +9,21 @@ from lossmith.losses.composite import CompositeLoss
 from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.expectation import MAELoss
 from lossmith.losses.limits import Limits
+from lossmith.numerics.mean_activation import bias_for_mean_activation
 
-__all__ = ["LogitBias"]
+__all__ = ["MEAN_ACTIVATION", "LogitBias"]
+
+DEFAULT_EPSILON = 0.5
+MEAN_ACTIVATION = 0.15
+"""The mean probability of the target in a fresh network with the bias, of the paper's equation 4."""
 
 
 class LogitBias(CompositeLoss):
     """Any loss, with ``epsilon`` added to the logit of the target: in training mode only, never when predicting.
 
     A bounded loss has no gradient where the target is improbable, and with many classes every target is, at first. The
-    bias moves a fresh network to where the loss learns: epsilon of about 0.5, 3.0 and 5.2 for 10, 100 and 1000 classes.
+    bias moves a fresh network to where the loss learns. Give ``num_classes`` to have it computed, such that the target starts
+    with a mean probability of 0.15, see ``lossmith.solve_logit_bias``; or give ``epsilon``, 0.5 unless said otherwise.
     Without a loss it wraps the mean absolute error. A probability target adds epsilon times the probability to each logit.
     The wrapped loss itself when epsilon = 0, or after ``.eval()``.
 
@@ -27,6 +33,8 @@ class LogitBias(CompositeLoss):
     tensor(0.5379)
     >>> loss.eval()(torch.zeros(2), torch.tensor(0))
     tensor(1.)
+    >>> round(LogitBias(MAELoss(), num_classes=1000).epsilon, 3)
+    5.358
 
     Reference: Staats, Thamm and Rosenow, "Noise-robust loss functions", section 3.2 (there marked with an asterisk).
     """
@@ -36,11 +44,18 @@ class LogitBias(CompositeLoss):
     presets = {10: {"epsilon": 0.5}, 100: {"epsilon": 3.0}, 1000: {"epsilon": 5.2}}
     epsilon: float
 
-    def __init__(self, loss: ClassificationLoss | None = None, epsilon: float = 0.5, **options: Unpack[Options]) -> None:
+    def __init__(
+        self,
+        loss: ClassificationLoss | None = None,
+        epsilon: float | None = None,
+        *,
+        num_classes: int | None = None,
+        **options: Unpack[Options],
+    ) -> None:
         if loss is not None and options:
             raise TypeError(f"LogitBias: {', '.join(options)} must be given to the loss that it wraps.")
         super().__init__(MAELoss(**options) if loss is None else loss)
-        self.epsilon = epsilon
+        self.epsilon = _epsilon(epsilon, num_classes)
 
     @property
     def loss(self) -> ClassificationLoss:
@@ -59,6 +74,10 @@ class LogitBias(CompositeLoss):
         """Return the probabilities of the wrapped loss, without bias."""
         return self.loss.predict_proba(logits)
 
+    def parameters_in_order(self) -> dict[str, object]:
+        """Return the loss and its bias; the number of classes was only a way to say which bias."""
+        return {"loss": self.loss, "epsilon": self.epsilon}
+
     def changed_options(self) -> dict[str, object]:
         """Return nothing: the wrapped loss prints the options."""
         return {}
@@ -71,3 +90,12 @@ class LogitBias(CompositeLoss):
         index = target.unsqueeze(1)
         # Multiplied, and not filled in, because a compiled multiplication serves every epsilon that a schedule sets.
         return logits.scatter_add(1, index, self.epsilon * torch.ones_like(index, dtype=logits.dtype))
+
+
+def _epsilon(epsilon: float | None, num_classes: int | None) -> float:
+    if num_classes is None:
+        return DEFAULT_EPSILON if epsilon is None else epsilon
+    if epsilon is not None:
+        raise ValueError(f"LogitBias: give either epsilon or num_classes, got epsilon={epsilon} and num_classes={num_classes}.")
+    Limits(2, whole=True).check("num_classes", num_classes, owner="LogitBias")
+    return bias_for_mean_activation(MEAN_ACTIVATION, num_classes).epsilon

@@ -11,7 +11,8 @@ from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import term_losses
 from lossmith.numerics.norms import inverse_norm
 from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
-from lossmith.numerics.softmax import add_product, target_softmax
+from lossmith.numerics.softmax import target_softmax
+from lossmith.numerics.temporaries import add_product
 
 __all__ = ["LogitNormLoss"]
 
@@ -65,10 +66,10 @@ class _NormalizedLogits(IndexRule):
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         scale = inverse_norm(logits, 1) / self.tau
-        normalized = logits * scale
-        softmax = target_softmax(normalized, target.unsqueeze(1))
-        along = (softmax.direction * normalized).sum(1, keepdim=True)
-        across = add_product(softmax.direction, normalized, along * -(self.tau * self.tau))
+        softmax = target_softmax(logits * scale, target.unsqueeze(1))
+        # In terms of z and not of v, which need not be kept beside the softmax.
+        along = scale * (softmax.direction * logits).sum(1, keepdim=True)
+        across = add_product(softmax.direction, logits, scale * along * -(self.tau * self.tau))
         return -softmax.target.log.squeeze(1).to(logits.dtype), (across, scale.squeeze(1))
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:

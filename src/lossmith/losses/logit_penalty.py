@@ -11,7 +11,8 @@ from lossmith.losses.target_probability import term_losses
 from lossmith.numerics.norms import sum_of_squares
 from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
 from lossmith.numerics.scalars import as_scalar
-from lossmith.numerics.softmax import add_product, target_softmax
+from lossmith.numerics.softmax import target_softmax
+from lossmith.numerics.temporaries import add_product
 
 __all__ = ["LogitPenaltyLoss"]
 

@@ -5,7 +5,8 @@ from torch import Tensor
 
 from lossmith.losses.contract import ClassificationLoss
 from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
-from lossmith.numerics.softmax import overwrite, target_softmax
+from lossmith.numerics.softmax import target_softmax
+from lossmith.numerics.temporaries import overwrite
 
 __all__ = ["MaximumProbabilityCrossEntropyLoss"]
 

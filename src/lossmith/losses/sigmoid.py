@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from lossmith.losses.contract import ClassificationLoss
 from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
 from lossmith.numerics.sigmoid import softplus, summed_softplus_and_sigmoid
-from lossmith.numerics.softmax import overwrite
+from lossmith.numerics.temporaries import overwrite
 
 __all__ = ["SigmoidCrossEntropyLoss"]
 

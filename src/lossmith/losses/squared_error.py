@@ -8,7 +8,7 @@ from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.limits import Limits
 from lossmith.numerics.norms import sum_of_squares
 from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
-from lossmith.numerics.softmax import overwrite
+from lossmith.numerics.temporaries import overwrite
 
 __all__ = ["SquaredErrorLoss"]
 

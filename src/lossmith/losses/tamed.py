@@ -8,7 +8,7 @@ from torch import Tensor
 from lossmith.losses.contract import Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import TargetProbabilityLoss
-from lossmith.numerics.box_cox import box_cox
+from lossmith.numerics.box_cox import box_cox_and_power
 from lossmith.numerics.softmax import Probability
 
 __all__ = ["TamedCrossEntropyLoss"]
@@ -39,4 +39,4 @@ class TamedCrossEntropyLoss(TargetProbabilityLoss):
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return the value and ``(1 - log p)**-alpha``."""
         log_tamed = torch.log1p(-target.log)
-        return box_cox(log_tamed, 1 - self.alpha), torch.exp(-self.alpha * log_tamed)
+        return box_cox_and_power(log_tamed, 1 - self.alpha)[0], torch.exp(-self.alpha * log_tamed)

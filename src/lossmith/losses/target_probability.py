@@ -13,9 +13,10 @@ from torch import Tensor
 
 from lossmith.losses.contract import ClassificationLoss
 from lossmith.numerics.rowwise import Evaluation, Rule, in_blocks, rowwise_loss
-from lossmith.numerics.softmax import ClassProbabilities, Probability, add_product, overwrite, target_softmax
+from lossmith.numerics.softmax import ClassProbabilities, Probability, target_softmax
+from lossmith.numerics.temporaries import add, add_product, multiply, overwrite
 
-__all__ = ["TargetProbabilityLoss", "Term", "TermLoss", "term_losses"]
+__all__ = ["AgainstOthers", "TargetProbabilityLoss", "Term", "TermLoss", "term_losses"]
 
 
 class Term(NamedTuple):
@@ -24,6 +25,19 @@ class Term(NamedTuple):
     factor: float
     curve: "TargetProbabilityLoss"
     normalized: bool = False
+
+
+class AgainstOthers(NamedTuple):
+    """``f`` at the target, and over the other classes."""
+
+    value: Tensor
+    """``f`` at the target, ``(N, 1, ...)``."""
+    pull: Tensor
+    """Its pull."""
+    others: Tensor
+    """The sum of ``f`` over the other classes, ``(N, 1, ...)``."""
+    pulls: Tensor
+    """The pull of every class, ``(N, C, ...)``, or ``(N, 1, ...)`` where all have the same."""
 
 
 class TermLoss(ClassificationLoss):
@@ -45,7 +59,14 @@ class TargetProbabilityLoss(TermLoss):
 
     @abstractmethod
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
-        """Return ``f`` and the pull ``-df / dlog p``, each to full relative accuracy."""
+        """Return ``f`` and the pull ``-df / dlog p``, each to full relative accuracy; a constant pull may be one number."""
+
+    def against_others(self, classes: ClassProbabilities, index: Tensor) -> "AgainstOthers":
+        """Return what the quotient of ``f`` at one class of each row and its sum over all classes is made of."""
+        values, pulls = self.value_and_pull(classes)
+        pulls = pulls.expand_as(values)
+        others = values.scatter(1, index, 0.0).sum(1, keepdim=True)
+        return AgainstOthers(values.gather(1, index), pulls.gather(1, index), others, pulls)
 
     def terms(self) -> tuple[Term, ...]:
         """Return the loss itself, once."""
@@ -73,7 +94,7 @@ class _Target:
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         softmax = target_softmax(logits, target.unsqueeze(1))
         value, pull = _sum_of_terms(self.terms, softmax.target)
-        return value.squeeze(1).to(logits.dtype), (pull.to(logits.dtype), softmax.direction)
+        return value.squeeze(1).to(logits.dtype), (pull.to(logits.dtype).expand_as(value), softmax.direction)
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
         pull, direction = saved
@@ -131,19 +152,23 @@ class _NormalizedTarget(_EveryClass):
         for factor, curve, normalized in self.terms:
             if not normalized:
                 value, pull = curve.value_and_pull(classes.of(index))
-                losses.append(factor * value)
-                target_pulls.append(factor * pull)
+                losses.append(_scaled(value, factor))
+                target_pulls.append(_scaled(pull, factor))
                 continue
-            values, class_pulls = curve.value_and_pull(classes)
-            own, own_pull = values.gather(1, index), class_pulls.gather(1, index)
-            others = values.scatter(1, index, 0.0).sum(1, keepdim=True)
-            inverse = 1 / _nonzero(own + others)
-            losses.append(factor * inverse * own)
+            own, own_pull, others, class_pulls = curve.against_others(classes, index)
+            inverse = _nonzero(own + others).reciprocal()
+            share = _scaled(inverse, factor)
+            loss = own * share
+            losses.append(loss)
             # The quotient own / (own + others) pulls at the target by others / (own + others)**2: no difference.
-            target_pulls.append(factor * inverse * inverse * others * own_pull)
-            pulls.append(class_pulls * (-factor * inverse * inverse * own))
-        pull = overwrite(_total(pulls), index, _total(target_pulls))
-        return _total(losses).squeeze(1), (_descent(classes, pull),)
+            target_pulls.append(others * inverse * share * own_pull)
+            pulls.append(class_pulls * (inverse * -loss))
+        pull, target_pull = _total(pulls), _total(target_pulls)
+        if pull.shape[1] < logits.shape[1]:
+            descent = _descent_from_alike(classes, pull, index, target_pull)
+        else:
+            descent = _descent(classes, overwrite(pull, index, target_pull))
+        return _total(losses).squeeze(1), (descent,)
 
 
 def _sum_of_terms(terms: tuple[Term, ...], target: Probability) -> tuple[Tensor, Tensor]:
@@ -162,7 +187,7 @@ def _scaled(tensor: Tensor, factor: float) -> Tensor:
 
 def _nonzero(denominator: Tensor) -> Tensor:
     """A single class, whose losses are all 0, costs nothing instead of 0 / 0."""
-    return torch.where(denominator == 0, 1.0, denominator)
+    return denominator.masked_fill(denominator == 0, 1.0)
 
 
 def _total(parts: list[Tensor]) -> Tensor:
@@ -172,10 +197,22 @@ def _total(parts: list[Tensor]) -> Tensor:
 def _descent(classes: ClassProbabilities, pull: Tensor) -> Tensor:
     """Return minus the gradient with respect to the logits, ``s_j - p_j sum_c s_c``."""
     descent = add_product(pull, classes.p, -pull.sum(1, keepdim=True))
+    return _balanced(classes, descent)
+
+
+def _descent_from_alike(classes: ClassProbabilities, pull: Tensor, index: Tensor, target_pull: Tensor) -> Tensor:
+    """Return the same where all classes but the target have the same pull, ``(N, 1, ...)``; the probabilities are used up."""
+    total = torch.add(target_pull, pull, alpha=classes.p.shape[1] - 1)
+    entry = target_pull - classes.p.gather(1, index) * total
+    descent = add(multiply(classes.p, -total), pull)
+    return _balanced(classes, overwrite(descent, index, entry))
+
+
+def _balanced(classes: ClassProbabilities, descent: Tensor) -> Tensor:
+    """1 - p of a class with most of the mass cancels. Its entry is what makes the sum of all entries 0."""
     if classes.top is None:
         return descent
-    # 1 - p of a class with most of the mass cancels. Its entry is what makes the sum of all entries 0.
-    others = descent.scatter(1, classes.top, 0.0).sum(1, keepdim=True)
-    has_most = classes.p.gather(1, classes.top) > 0.5
-    top_entry = torch.where(has_most, -others, descent.gather(1, classes.top))
-    return overwrite(descent, classes.top, top_entry)
+    entry = descent.gather(1, classes.top)
+    others = overwrite(descent, classes.top, 0.0)
+    balance = -others.sum(1, keepdim=True)
+    return overwrite(others, classes.top, torch.where(classes.largest > 0.5, balance, entry))

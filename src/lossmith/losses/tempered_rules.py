@@ -15,8 +15,8 @@ from lossmith.numerics.box_cox import box_cox
 from lossmith.numerics.bregman import tempered_divergence, tempered_divergence_from_one
 from lossmith.numerics.normaliser import normalise
 from lossmith.numerics.rowwise import Evaluation, in_blocks
-from lossmith.numerics.softmax import overwrite
 from lossmith.numerics.tempered import TemperedProbs, escort_pullback, power, tempered_probs
+from lossmith.numerics.temporaries import overwrite
 
 __all__ = ["Divergence", "TargetDivergence", "TargetTsallis", "Tsallis"]
 

@@ -12,8 +12,8 @@ from lossmith.losses.top_k_prediction import check_k, check_possible, topk_proba
 from lossmith.numerics.precision import in_double
 from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
 from lossmith.numerics.smooth_kth import MOST_POWER_SUMS, smooth_kth_without
-from lossmith.numerics.softmax import overwrite
 from lossmith.numerics.subset_marginals import log_odds_of_absence
+from lossmith.numerics.temporaries import overwrite
 
 __all__ = ["HardTopKLoss", "SmoothTopKLoss"]
 

@@ -3,7 +3,15 @@
 import torch
 from torch import Tensor
 
-__all__ = ["box_cox"]
+from lossmith.numerics.softmax import values_are_at_hand
+from lossmith.numerics.temporaries import multiply
+
+__all__ = ["box_cox", "box_cox_and_power"]
+
+# exp(-1/4) is far enough from 1 to be subtracted from it.
+_FAR = 0.25
+# It is not worth while to look for fewer.
+_MANY = 4096
 
 
 def box_cox(log_x: Tensor, power: float) -> Tensor:
@@ -17,3 +25,26 @@ def box_cox(log_x: Tensor, power: float) -> Tensor:
     if power == 0:
         return log_x
     return torch.expm1(power * log_x) / power
+
+
+def box_cox_and_power(log_x: Tensor, power: float) -> tuple[Tensor, Tensor]:
+    """Return ``(x**power - 1) / power`` and ``x**power``, given ``log x``; with one exponential where that is exact.
+
+    >>> box_cox_and_power(torch.tensor([-1.0]), 0.5)
+    (tensor([-0.7869]), tensor([0.6065]))
+    """
+    scaled = power * log_x
+    if power == 0:
+        return log_x, torch.exp(scaled)
+    if _is_far_from_one(scaled):
+        raised = scaled.exp_()
+        return multiply(raised - 1, 1 / power), raised
+    return torch.expm1(scaled) / power, torch.exp(scaled)
+
+
+def _is_far_from_one(log_x: Tensor) -> bool:
+    """Whether ``x - 1`` loses little more than two bits."""
+    if not values_are_at_hand(log_x) or log_x.numel() < _MANY:
+        return False
+    low, high = torch.aminmax(log_x)
+    return high.item() < -_FAR or low.item() > _FAR

@@ -16,7 +16,7 @@ __all__ = ["IndexRule", "Rule", "in_blocks", "refuse_forward_mode_twice", "rowwi
 Evaluation = tuple[Tensor, tuple[Tensor, ...]]
 
 # Rows are evaluated in blocks of about this many elements, so that the passes over a block find it in the cache.
-BLOCK_ELEMENTS = 1 << 17
+BLOCK_ELEMENTS = 1 << 18
 
 
 class Rule(Protocol):
@@ -159,7 +159,11 @@ def in_blocks(evaluate: Callable[[Tensor, Tensor], Evaluation], logits: Tensor, 
     rows = max(1, BLOCK_ELEMENTS // max(1, logits[:1].numel()))
     if logits.shape[0] <= rows or logits.device.type != "cpu" or torch.compiler.is_compiling() or torch.is_grad_enabled():
         return evaluate(logits, target)
-    blocks = [evaluate(*block) for block in zip(torch.split(logits, rows), torch.split(target, rows), strict=True)]
-    losses = torch.cat([losses for losses, _ in blocks])
-    saved = tuple(torch.cat(parts) for parts in zip(*(saved for _, saved in blocks), strict=True))
+    losses = logits.new_empty(target.shape[:1] + logits.shape[2:])
+    saved: tuple[Tensor, ...] = ()
+    for block in (slice(start, start + rows) for start in range(0, logits.shape[0], rows)):
+        losses[block], parts = evaluate(logits[block], target[block])
+        saved = saved or tuple(part.new_empty(logits.shape[:1] + part.shape[1:]) for part in parts)
+        for whole, part in zip(saved, parts, strict=True):
+            whole[block] = part
     return losses, saved

@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lossmith.numerics.softmax import overwrite
 from lossmith.numerics.subset_frequencies import KthByFrequencies
 from lossmith.numerics.subsets import alternating_signs, rest_polynomials, subset_sums
+from lossmith.numerics.temporaries import overwrite
 from lossmith.numerics.weight_powers import SpreadRows, polynomials, split_top, spread_rows
 
 __all__ = ["MOST_POWER_SUMS", "KthByPowerSums", "KthOfSpreadRows", "SmoothKth", "smooth_kth_without"]

@@ -5,18 +5,19 @@ computed from the *other* classes: with the log-odds ``z = x_y - logsumexp(other
 of -z, and the gradient of ``-log p`` is ``1 - p`` times the softmax of the others, and ``-(1 - p)`` at the class itself.
 """
 
+import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from lossmith.numerics.temporaries import overwrite
+
 __all__ = [
     "ClassProbabilities",
     "Probability",
     "TargetSoftmax",
-    "add_number",
-    "add_product",
-    "overwrite",
+    "sum_of_gaps",
     "target_softmax",
     "values_are_at_hand",
 ]
@@ -25,6 +26,10 @@ __all__ = [
 # logits into a relative error, which is below 2**-20 for differences below 16; beyond that, log-odds in double precision.
 _SMALLEST = 2**-24
 _LARGEST = 1 - 2**-20
+_LOWEST_LOG = math.log(_SMALLEST)
+# From this many classes on, and for logits below that, sums of logits are as good as sums of their differences.
+_MANY = 12
+_LARGEST_SUMMED = 16.0
 
 
 class Probability:
@@ -48,6 +53,11 @@ class Probability:
             self._log = -torch.log1p(self.rest / self.p)
         return self._log
 
+    @property
+    def log_over_rest(self) -> Tensor:
+        """``log p / (1 - p)``, which tends to -1 at p = 1."""
+        return _log_over_rest(self.log, self.rest)
+
 
 class ClassProbabilities(Probability):
     """The probabilities of all classes, for logits ``(N, C, ...)``; ``1 - p`` and ``log p`` when first asked for."""
@@ -57,15 +67,22 @@ class ClassProbabilities(Probability):
         self._rest = None
         self._log = None
         self._logits = logits
+        self.largest = self.p.amax(1, keepdim=True)
+        """The largest probability of each row, ``(N, 1, ...)``."""
         self.top = self._class_with_most()
         """Index of the class with most of the mass, ``(N, 1, ...)``; None where no class of any row has so much."""
-        self._top = None if self.top is None else _probability_by_log_odds(_log_odds(logits, self.top)[0])
+        self._top = None if self.top is None else self._probability_of_top(self.top)
 
     def _class_with_most(self) -> Tensor | None:
         # Below 3/4 nothing cancels. To find out is cheaper than the index.
-        if values_are_at_hand(self.p) and self.p.numel() and self.p.amax().item() < 0.75:
+        if values_are_at_hand(self.p) and self.p.numel() and self.largest.amax().item() < 0.75:
             return None
         return self.p.argmax(1, keepdim=True)
+
+    def _probability_of_top(self, top: Tensor) -> Probability:
+        if values_are_at_hand(self.p) and self.p.numel() and self.largest.amax().item() < _LARGEST:
+            return Probability(self.largest, self.p.scatter(1, top, 0.0).sum(1, keepdim=True))
+        return _probability_by_log_odds(_log_odds(self._logits, top)[0])
 
     @property
     def rest(self) -> Tensor:
@@ -80,14 +97,44 @@ class ClassProbabilities(Probability):
     def log(self) -> Tensor:
         """``log p``."""
         if self._log is None:
-            self._log = torch.log_softmax(self._logits, 1)
+            self._log = self._log_softmax()
             if self.top is not None and self._top is not None:
                 self._log = overwrite(self._log, self.top, self._top.log.to(self.p.dtype))
         return self._log
 
+    def _log_softmax(self) -> Tensor:
+        if not values_are_at_hand(self.p):
+            return torch.log_softmax(self._logits, 1)
+        # The largest probability tells the logarithm of the sum: no exponentials once more.
+        return (self._logits - self._logits.amax(1, keepdim=True)).add_(self.largest.log())
+
+    @property
+    def log_over_rest(self) -> Tensor:
+        """``log p / (1 - p)``, which tends to -1 at p = 1."""
+        return self.log / self.rest if self.top is None else _log_over_rest(self.log, self.rest)
+
     def of(self, index: Tensor) -> Probability:
         """Return the probability of one class of each row, ``index`` being ``(N, 1, ...)``."""
-        return Probability(self.p.gather(1, index), self.rest.gather(1, index), self.log.gather(1, index))
+        prob = self.p.gather(1, index)
+        rest = 1 - prob
+        if self.top is not None and self._top is not None:
+            rest = torch.where(index == self.top, self._top.rest.to(rest.dtype), rest)
+        if values_are_at_hand(prob) and _is_above(prob, _SMALLEST):
+            return Probability(prob, rest)
+        return Probability(prob, rest, self.log.gather(1, index))
+
+    def sum_of_other_logs(self, index: Tensor, own_log: Tensor) -> Tensor:
+        """Return the sum of ``log p`` over all classes but one, whose logarithm is given, ``(N, 1, ...)``."""
+        others = self.p.shape[1] - 1
+        if others < _MANY or not values_are_at_hand(own_log) or not _is_above(own_log, _LOWEST_LOG):
+            return self.log.scatter(1, index, 0.0).sum(1, keepdim=True)
+        # The gaps may cancel against the product, but not by more than a factor of own_log / log(others), which is below 7.
+        return others * own_log - sum_of_gaps(self._logits, index)
+
+
+def _log_over_rest(log: Tensor, rest: Tensor) -> Tensor:
+    has_rest = rest > 0
+    return torch.where(has_rest, log / torch.where(has_rest, rest, 1.0), -1.0)
 
 
 class TargetSoftmax(NamedTuple):
@@ -99,38 +146,39 @@ class TargetSoftmax(NamedTuple):
     """The gradient of ``-log p``, which is the probabilities less 1 at the target, ``(N, C, ...)``."""
 
 
-def overwrite(tensor: Tensor, index: Tensor, value: Tensor | float) -> Tensor:
-    """Write ``value`` at one class of each row of a temporary, in place where no gradient is recorded."""
-    if torch.is_grad_enabled():
-        return tensor.scatter(1, index, value)
-    return tensor.scatter_(1, index, value)
-
-
-def add_number(tensor: Tensor, number: float) -> Tensor:
-    """Add a number to a temporary, in place where no gradient is recorded."""
-    return tensor + number if torch.is_grad_enabled() else tensor.add_(number)
-
-
-def add_product(tensor: Tensor, first: Tensor, second: Tensor) -> Tensor:
-    """Add ``first * second`` to a temporary, in place where no gradient is recorded."""
-    if torch.is_grad_enabled():
-        return torch.addcmul(tensor, first, second)
-    return tensor.addcmul_(first, second)
-
-
 def target_softmax(logits: Tensor, index: Tensor) -> TargetSoftmax:
     """Return the softmax as seen from the class ``index`` ``(N, 1, ...)`` of each row."""
-    if values_are_at_hand(logits):
+    if values_are_at_hand(logits) and logits.numel():
         probs = torch.softmax(logits, 1)
         prob = probs.gather(1, index)
-        if _is_moderate(prob):
-            others = probs.scatter_(1, index, 0.0)
-            rest = others.sum(1, keepdim=True)
-            return TargetSoftmax(Probability(prob, rest), others.scatter_(1, index, -rest))
+        smallest, largest = (bound.item() for bound in torch.aminmax(prob))
+        if smallest > _SMALLEST and largest < _LARGEST:
+            rest = 1 - prob if largest < 0.5 else probs.scatter_(1, index, 0.0).sum(1, keepdim=True)
+            return TargetSoftmax(Probability(prob, rest), probs.scatter_(1, index, -rest))
     log_odds, others, other_sum = _log_odds(logits, index)
     target = _probability_by_log_odds(log_odds)
     rest = target.rest.to(logits.dtype)
     return TargetSoftmax(target, overwrite(others * (rest / other_sum), index, -rest))
+
+
+def sum_of_gaps(logits: Tensor, index: Tensor) -> Tensor:
+    """Return the sum over the classes of ``z_y - z_c``, ``(N, 1, ...)``.
+
+    >>> sum_of_gaps(torch.tensor([[3.0, 1.0, 0.5]]), torch.tensor([[0]]))
+    tensor([[4.5000]])
+    """
+    own = logits.gather(1, index)
+    if _sums_are_exact(logits):
+        return torch.sub(logits.shape[1] * own, logits.sum(1, keepdim=True))
+    return (own - logits).sum(1, keepdim=True)
+
+
+def _sums_are_exact(logits: Tensor) -> bool:
+    """Whether the rounding of a sum of logits is below ``2**-20 K log K``, the least sum of ``-log p`` over the classes."""
+    if logits.shape[1] < _MANY or not values_are_at_hand(logits) or not logits.numel():
+        return False
+    low, high = torch.aminmax(logits)
+    return low.item() > -_LARGEST_SUMMED and high.item() < _LARGEST_SUMMED
 
 
 def values_are_at_hand(logits: Tensor) -> bool:
@@ -140,11 +188,8 @@ def values_are_at_hand(logits: Tensor) -> bool:
     return not torch._C._are_functorch_transforms_active()
 
 
-def _is_moderate(prob: Tensor) -> bool:
-    if not prob.numel():
-        return True
-    smallest, largest = torch.aminmax(prob)
-    return smallest.item() > _SMALLEST and largest.item() < _LARGEST
+def _is_above(tensor: Tensor, bound: float) -> bool:
+    return not tensor.numel() or tensor.amin().item() > bound
 
 
 def _log_odds(logits: Tensor, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:

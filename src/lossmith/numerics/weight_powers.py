@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lossmith.numerics.precision import in_double
-from lossmith.numerics.softmax import overwrite
+from lossmith.numerics.temporaries import overwrite
 
 __all__ = ["SpreadRows", "TopAndRest", "polynomials", "power_sums", "split_top", "spread_rows"]
 
@@ -55,9 +55,9 @@ def spread_rows(values: Tensor, index: Tensor, k: int, scale: float) -> SpreadRo
     # Rows tend to be alike: a few of many tell early whether it is worth while to look at all.
     probes = [slice(0, PROBED_ROWS)] if _walks_in_blocks(values) else []
     for rows in (*probes, *_blocks(weights)):
-        others = values[rows].scatter(1, index[rows], -torch.inf)
+        others = weights[rows].copy_(values[rows]).scatter_(1, index[rows], -torch.inf)
         reference = others.amax(1, keepdim=True)
-        block = _weights(others.to(weights.dtype), reference, scale, out=weights[rows])
+        block = _weights(others, reference, scale, out=others)
         first = block.sum(1)
         if not first.amin() >= enough:
             return None

@@ -13,6 +13,8 @@ class Figure(NamedTuple):
 
     home: str
     summary: str
+    takes_classes: bool = False
+    """Whether it is drawn for numbers of classes, which ``draw(folder, classes)`` then takes; None means its own choice."""
 
 
 FIGURES: dict[str, Figure] = {
@@ -21,15 +23,24 @@ FIGURES: dict[str, Figure] = {
     ),
     "tempered": Figure("lossmith.plots.tempered", "tempered functions, and decision boundaries under four kinds of noise"),
     "focus": Figure("lossmith.plots.focus", "gradient against the target's probability, for mixes of CE and EL"),
+    "early-learning": Figure(
+        "lossmith.plots.early_learning", "average error of a fresh network under several losses", takes_classes=True
+    ),
+    "logit-bias": Figure("lossmith.plots.logit_bias", "logit bias against the number of classes"),
+    "solution-map": Figure("lossmith.plots.solution_map", "average error over two parameters, with the line of solutions"),
 }
 """Every figure by name. The module has a function ``draw(folder) -> sequence of files``; it is imported when asked for."""
 
 
-def draw(name: str, folder: Path) -> Sequence[Path]:
-    """Draw a figure into a folder and return the files."""
+def draw(name: str, folder: Path, classes: Sequence[int] | None = None) -> Sequence[Path]:
+    """Draw a figure into a folder and return the files; only some are drawn for numbers of classes."""
+    if classes is not None and not FIGURES[name].takes_classes:
+        takers = ", ".join(name for name, figure in FIGURES.items() if figure.takes_classes)
+        raise ValueError(f"figure: {name} takes no --classes, only {takers} does.")
     try:
         home = import_module(FIGURES[name].home)
     except ModuleNotFoundError as error:
         raise ValueError(f"figure needs {error.name}, which is not installed: pip install 'lossmith[report]'.") from error
     folder.mkdir(parents=True, exist_ok=True)
-    return cast("Callable[[Path], Sequence[Path]]", home.draw)(folder)
+    function = cast("Callable[..., Sequence[Path]]", home.draw)
+    return function(folder, classes) if FIGURES[name].takes_classes else function(folder)

@@ -66,7 +66,7 @@ def cases(label: str, bodies: Mapping[str, Markup], key: str, first: str | None 
     ]
     choice = element("label", f"{label} ", element("select", *options, id=f"choice-{key}", autocomplete="off"), class_="choice")
     shown = [
-        element("div", element("h4", name, class_="case-name"), body, class_="case", data_case=number)
+        element("div", element("p", name, class_="label case-name"), body, class_="case", data_case=number)
         for number, (name, body) in enumerate(bodies.items())
     ]
     return element("div", choice, *shown, class_="cases")

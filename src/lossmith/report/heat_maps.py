@@ -55,7 +55,7 @@ def heat_map(
         class_="heat",
     )
     table = _table(title, matrix, names, row_title) if small else Markup()
-    return element("div", element("h4", title), drawing, table, class_="panel")
+    return element("div", element("p", title, class_="label"), drawing, table, class_="panel")
 
 
 def _table(title: str, matrix: np.ndarray, names: Sequence[str], row_title: str) -> Markup:

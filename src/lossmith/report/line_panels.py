@@ -11,7 +11,7 @@ from lossmith.report.elements import values_table
 from lossmith.report.subject import Series
 from lossmith.report.svg import element, path, position, ticks
 
-__all__ = ["Axis", "Curve", "Panel", "fitting_range", "in_reach", "line_panels", "plot_clip"]
+__all__ = ["Axis", "Curve", "Panel", "fitting_range", "in_reach", "line_panel", "line_panels", "plot_clip"]
 
 WIDTH, HEIGHT = 360, 236
 LEFT, RIGHT, TOP, BOTTOM = 46, 350, 10, 198
@@ -69,7 +69,7 @@ def line_panels(panels: Sequence[Panel], x: Axis, y: Axis, *, diagonal: bool = F
 
     ``diagonal`` draws the line on which both axes are equal; ``dots`` marks every value.
     """
-    drawn = [_panel(panel, x, y, diagonal, dots) for panel in panels]
+    drawn = [line_panel(panel, x, y, diagonal=diagonal, dots=dots) for panel in panels]
     tables = [_table(panel, x, y) for panel in panels]
     return element("div", *drawn, class_="panels") + element(
         "details", element("summary", "These values as a table"), *tables, class_="values"
@@ -82,7 +82,8 @@ def plot_clip() -> Markup:
     return element("svg", element("clipPath", area, id="plot"), width=0, height=0, class_="hidden", aria_hidden="true")
 
 
-def _panel(panel: Panel, x: Axis, y: Axis, diagonal: bool, dots: bool) -> Markup:
+def line_panel(panel: Panel, x: Axis, y: Axis, *, diagonal: bool = False, dots: bool = False) -> Markup:
+    """Return one panel alone, for a place where the table of its values would be too much."""
     y = panel.y or y
     across = x.domain or _range([panel.x], 0.0)
     up = y.domain or fitting_range(in_reach(panel.curves), margin=0.05)
@@ -98,12 +99,12 @@ def _panel(panel: Panel, x: Axis, y: Axis, diagonal: bool, dots: bool) -> Markup
         element("line", class_="cursor", y1=TOP, y2=BOTTOM),
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         role="img",
-        aria_label=f"{panel.title}. {y.label} against {x.label}. The table below has the values.",
+        aria_label=f"{panel.title or 'Overview'}. {y.label} against {x.label}. A table below has the values.",
         tabindex=0,
         data_places=" ".join(f"{place:.1f}" for place in places),
         data_heads="|".join(f"{x.label} {x.value_text(float(value))}" for value in panel.x),
     )
-    return element("div", element("h4", panel.title), drawing, class_="panel")
+    return element("div", element("p", panel.title, class_="label") if panel.title else "", drawing, class_="panel")
 
 
 def _curve(curve: Curve, places: Sequence[float], up: tuple[float, float], y: Axis, dots: bool) -> Markup:

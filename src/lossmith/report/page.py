@@ -15,6 +15,7 @@ from lossmith.report.elements import copyable
 from lossmith.report.line_panels import plot_clip
 from lossmith.report.section import Section
 from lossmith.report.sections import PROVENANCE, SECTIONS
+from lossmith.report.sections.noise_levels import overview
 from lossmith.report.subject import ReportedStudy, Subject
 
 __all__ = ["render_report", "write_report"]
@@ -46,6 +47,7 @@ def render_report(study: ReportedStudy, more: Sequence[Section] = ()) -> str:
         advice=subject.advice,
         choices=sorted(subject.advice.by_noise, key=lambda choice: subject.noises.index(choice.noise)),
         strength=_STRENGTHS.get(subject.advice.sure, "none"),
+        picture=overview(subject),
         snippet=_snippet(subject),
         sections=sections,
         version=study.settings.get("versions", {}).get("lossmith", __version__),

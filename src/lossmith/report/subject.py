@@ -3,36 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
 from lossmith.experiments.recommendation import Recommendation
+from lossmith.experiments.several_studies import RankedStudy
 from lossmith.experiments.study_analysis import Analysis
 from lossmith.experiments.wording import percent
 
 __all__ = ["ReportedStudy", "Series", "Subject"]
 
 
-class ReportedStudy(Protocol):
+class ReportedStudy(RankedStudy, Protocol):
     """A study, as far as a report needs one."""
-
-    @property
-    def folder(self) -> Path:
-        """Where the study is kept."""
-        ...
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """What was run."""
-        ...
-
-    @property
-    def results(self) -> pd.DataFrame:
-        """One row a final run."""
-        ...
 
     @property
     def searches(self) -> pd.DataFrame:
@@ -132,9 +117,7 @@ class Subject:
     def searches_only(self) -> pd.DataFrame:
         """The runs of the search for learning rates that are not among the results, too."""
         searches = self.study.searches
-        return searches[
-            ~searches["run"].isin(self.results["run"]) | ~searches["learning_rate"].isin(self.results["learning_rate"])
-        ]
+        return searches[~searches["run"].isin(self.results["run"])]
 
     @cached_property
     def curves(self) -> pd.DataFrame:

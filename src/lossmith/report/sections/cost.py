@@ -20,9 +20,8 @@ def section(subject: Subject) -> Section:
     head = element("thead", element("tr", *(element("th", text, scope="col") for text in heads)))
     table = element("table", element("caption", "Time and cost", class_="hidden"), head, element("tbody", *rows), class_="bars")
     search = f", and {_duration(searched)} to search for learning rates" if searched else ""
-    lead = (
-        f"The final runs took {_duration(spent)}{search}. Runs share the machine, so differences of a few percent mean nothing."
-    )
+    took = f"The final runs took {_duration(spent)}{search}."
+    lead = f"{took} Runs are trained in stacks whose time they share: only large differences mean anything."
     caption = "Mean time of one training run. The learning rate is what the search chose, by noise level where it differs."
     return Section("cost", "Time and cost", lead, figure(element("div", table, class_="scroll"), caption, key="cost"))
 

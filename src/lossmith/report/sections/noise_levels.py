@@ -2,12 +2,14 @@
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from lossmith.experiments.statistics import compare_to, summarise
-from lossmith.report.elements import figure, legend
-from lossmith.report.line_panels import Axis, Curve, Panel, line_panels
+from lossmith.report.elements import figure, legend, loss_name
+from lossmith.report.line_panels import Axis, Curve, Panel, line_panel, line_panels
 from lossmith.report.section import Section
 from lossmith.report.subject import Series, Subject
+from lossmith.report.svg import element
 
 
 def section(subject: Subject) -> Section | None:
@@ -25,6 +27,16 @@ def section(subject: Subject) -> Section | None:
     caption = "Mean over seeds; bands are ± one standard error. Test labels are never corrupted."
     body = line_panels(panels, across, Axis.share("accuracy"), dots=True)
     return Section("noise", "Accuracy against noise", lead, figure(body, caption, key="noise", before=legend(subject.series)))
+
+
+def overview(subject: Subject) -> Markup:
+    """Return the accuracy of the recommended loss and of the baseline against noise, for the answer; nothing for one level."""
+    if len(subject.noises) < 2 or subject.advice.keeps_baseline:
+        return Markup()
+    x, across = _across(subject)
+    curves = [curve for curve in _means(subject, "accuracy") if curve.series.number == 0 or curve.series.recommended]
+    names = element("p", *(loss_name(curve.series) for curve in curves), class_="names")
+    return line_panel(Panel("", x, curves), across, Axis.share("test accuracy"), dots=True) + names
 
 
 def _signed(points: float) -> str:

@@ -70,7 +70,7 @@ def _method(subject: Subject) -> Markup:
         "Losses are compared in pairs: the same seed means the same split, starting weights, order of examples and wrong labels.",
         f"The better one is sought against {subject.baseline}, with p-values corrected for the number of losses (Holm).",
         "Noise levels are averaged within a seed before any test, since runs of one seed are not independent.",
-        "A run that diverged counts as wrong in every prediction, and its loss is not recommended.",
+        "A run that diverged counts with the last predictions that were finite, and its loss is not recommended.",
         f"Tests speak of other seeds, not of other test rows: {rows} leave an accuracy uncertain by {sampling:.1f} points.",
     ]
     return element(
