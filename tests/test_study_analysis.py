@@ -219,7 +219,8 @@ class TestWhatIsMissing:
         )
 
     def test_words_are_not_damaged(self, tmp_path):
-        table = pd.DataFrame({"text": ["a good day", "a bad day", "good", "so bad"] * 30, "label": ["+", "-", "+", "-"] * 30})
+        texts = [f"number {number} was a {word} day for those who were there" for number in range(60) for word in ("good", "bad")]
+        table = pd.DataFrame({"text": texts, "label": ["yes", "no"] * 60})
         table.to_csv(tmp_path / "texts.csv", index=False)
         how = {"losses": ["ce"], "noise": [0], "target": "label", "text": "words", "keep": ["weights"], **QUICK, "epochs": 1}
         found = analyse(compare(str(tmp_path / "texts.csv"), output=tmp_path / "study", **how))["none"]
