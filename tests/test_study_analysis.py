@@ -334,6 +334,16 @@ class TestReport:
         page.goto(write_report(fresh).as_uri())
         assert page.locator(", ".join(f"#{name}" for name in SECTIONS)).count() == 0
 
+    def test_a_single_run_is_compared_with_nothing(self, page, observed, tmp_path, capsys):
+        how = {"losses": ["ce"], "noise": [0], "rows": 200, "keep": ["weights"], **QUICK, "seeds": 1, "epochs": 1}
+        single = compare("digits", output=tmp_path / "single", **how)
+        assert main(["analyse", str(single.folder)]) == 0
+        assert "two runs" not in capsys.readouterr().out
+        page.goto((single.folder / "report.html").as_uri())
+        assert page.locator("#temperature, #corruption").count() == 2
+        assert page.locator("#agreement, #layers").count() == 0
+        assert observed.errors == []
+
     def test_what_is_missing_is_said(self, page, bare_study):
         analyse(bare_study, "none")
         page.goto(write_report(bare_study).as_uri())

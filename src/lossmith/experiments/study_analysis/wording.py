@@ -50,8 +50,9 @@ def analysis_text(analysis: Analysis) -> str:
         "Error rates on damaged inputs, and their mean relative to the baseline": analysis.corruption,
     }
     tables = [f"{title}\n{_measured(table)}" for title, table in titled.items() if table is not None]
-    agreement = analysis.agreement["same_prediction"].round(3).to_string(na_rep="")
-    tables.append(f"Share of test rows for which two runs predict the same, by loss\n{agreement}")
+    if analysis.brackets:  # more than one run
+        agreement = analysis.agreement["same_prediction"].round(3).to_string(na_rep="")
+        tables.append(f"Share of test rows for which two runs predict the same, by loss\n{agreement}")
     return "\n\n".join([f"Label noise: {analysis.noise}", *tables, *analysis.notes])
 
 

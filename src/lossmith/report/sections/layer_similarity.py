@@ -14,11 +14,11 @@ from lossmith.report.svg import element
 
 
 def section(subject: Subject) -> Section | None:
-    """Return similarity along the layers, and maps of all pairs of layers; nothing where weights were not kept."""
+    """Return similarity along the layers, and maps of all pairs of layers; nothing without weights or with a single run."""
 
     def body(analysis: Analysis) -> Markup | None:
         maps = analysis.layers
-        if maps is None or subject.baseline not in maps.losses:
+        if maps is None or subject.baseline not in maps.losses or not np.isfinite(maps.cka).any():
             return None
         return _curves(subject, maps) + element("div", *_maps(subject, maps), class_="panels", style="margin-top: 1.5rem")
 
