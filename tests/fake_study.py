@@ -31,6 +31,7 @@ class FakeStudy:
         self.results = results
         self.classes = classes
         self.epochs = epochs
+        self.analyses = {}
         self.rng = np.random.default_rng(7)
         self.test_labels = self.rng.integers(0, len(classes), 500)
         self.searches = self._searches()

@@ -13,6 +13,7 @@ from lossmith.analysis.tables import (
     calibration_table,
     ensemble_table,
     finite_runs,
+    pair_averages,
     separation_table,
 )
 from lossmith.analysis.temperature import temperature_scaling
@@ -110,3 +111,18 @@ def test_infinite_measurements():
     table = by_loss([("ce", {"nll": np.inf}), ("ce", {"nll": 1.0}), ("gce", {"nll": 2.0})])
     assert table["nll", "mean"].tolist() == [np.inf, 2.0]
     assert np.isnan(table["nll", "se"]).all()
+
+
+def test_pairs_of_runs_with_different_seeds():
+    matrix = np.random.default_rng(0).random((6, 6))  # not symmetric, so that rows and columns are told apart
+    losses, seeds = ["a", "b", "a", "b", "a", "c"], [0, 0, 1, 1, 2, 0]
+    found = pair_averages(matrix, losses, seeds)
+    for first in "abc":
+        for second in "abc":
+            pairs = [
+                matrix[i, j]
+                for i in range(6)
+                for j in range(6)
+                if losses[i] == first and losses[j] == second and seeds[i] != seeds[j]
+            ]
+            np.testing.assert_allclose(found.loc[first, second], np.mean(pairs) if pairs else np.nan, rtol=1e-12)

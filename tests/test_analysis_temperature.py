@@ -16,6 +16,7 @@ from lossmith.analysis.calibration import (
 )
 from lossmith.analysis.temperature import (
     best_temperature,
+    cross_fitted_scaling,
     log_probabilities,
     scaled_probabilities,
     temperature_scaling,
@@ -108,3 +109,42 @@ def test_log_probabilities_are_logits():
 def test_bad_temperature():
     with pytest.raises(ValueError, match=r"^scaled_probabilities: temperature must be >= 0, got nan\.$"):
         scaled_probabilities([[1.0]], math.nan)
+
+
+class TestCrossFitting:
+    def test_every_fold_is_scaled_by_what_is_best_for_the_others(self):
+        logits, labels = noisy_logits(rows=101)
+        fold = np.random.default_rng(3).permutation(101) % 4
+        scaled = np.empty_like(logits)
+        for row, number in enumerate(fold):
+            others = fold != number
+            found = minimize_scalar(
+                lambda t, others=others: logit_negative_log_likelihood(logits[others], labels[others], temperature=math.exp(t)),
+                tol=1e-10,
+            )
+            scaled[row] = logits[row] / math.exp(found.x)
+        scaling = cross_fitted_scaling(logits, labels, folds=4, seed=3)
+        chosen = -np.log(softmax(scaled, axis=1)[np.arange(101), labels])
+        assert scaling.scaled_nll == pytest.approx(chosen.mean(), rel=1e-6)
+        assert scaling.scaled_ece == pytest.approx(expected_calibration_error(softmax(scaled, axis=1), labels), abs=1e-6)
+        before = temperature_scaling(logits, labels)
+        assert (scaling.nll, scaling.ece, scaling.temperature) == (before.nll, before.ece, before.temperature)
+        assert before.scaled_nll < scaling.scaled_nll < scaling.nll  # honest, and still of use
+
+    def test_a_single_mistake_does_not_become_infinitely_unlikely(self):
+        logits, labels = np.eye(2)[[0, 1] * 10] * 3.0, np.array([0, 1] * 10)
+        labels[0] = 1  # the fold with the mistake has nothing to learn from: all others are right
+        scaling = cross_fitted_scaling(logits, labels)
+        assert np.isfinite(scaling.scaled_nll)
+
+    def test_what_is_always_right_stays_as_it_is(self):
+        logits, labels = np.eye(3)[[0, 1, 2] * 4], np.array([0, 1, 2] * 4)
+        scaling = cross_fitted_scaling(logits, labels)
+        assert scaling.temperature == 0.0
+        assert (scaling.scaled_nll, scaling.scaled_ece) == (scaling.nll, scaling.ece)
+
+    @pytest.mark.parametrize("folds", [1, 13])
+    def test_folds(self, folds):
+        message = rf"^cross_fitted_scaling: folds must be from 2 to the number of examples, 12, got {folds}\.$"
+        with pytest.raises(ValueError, match=message):
+            cross_fitted_scaling(np.zeros((12, 2)), np.zeros(12, int), folds=folds)

@@ -1,6 +1,6 @@
 """Tables about the runs of a study, one row for each loss: means over seeds with their standard errors."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ from lossmith.analysis.agreement import Dendrogram, agreement, cluster, ensemble
 from lossmith.analysis.arrays import Array, Numbers
 from lossmith.analysis.calibration import expected_calibration_error, negative_log_likelihood
 from lossmith.analysis.separation import DISTANCES, class_separation
-from lossmith.analysis.temperature import log_probabilities, temperature_scaling
+from lossmith.analysis.temperature import TemperatureScaling, cross_fitted_scaling, log_probabilities, temperature_scaling
 
 __all__ = [
     "AgreementTables",
@@ -18,9 +18,12 @@ __all__ = [
     "agreement_tables",
     "by_loss",
     "calibration_table",
+    "cross_fitted_calibration",
     "ensemble_table",
     "finite_runs",
+    "pair_averages",
     "separation_table",
+    "separations",
 ]
 
 
@@ -90,20 +93,29 @@ def calibration_table(runs: Runs, labels: Numbers, *, fit_on: tuple[Runs, Number
 
     def measure(name: str, run: RunOutputs) -> dict[str, float]:
         fit = None if fit_on is None else (_log_odds(fit_on[0][name]), fit_on[1])
-        scaled = temperature_scaling(_log_odds(run), labels, fit_on=fit, bins=bins)
-        before = {"nll": scaled.nll, "ece": scaled.ece}
-        if run.probabilities is not None:
-            before = {
-                "nll": negative_log_likelihood(run.probabilities, labels),
-                "ece": expected_calibration_error(run.probabilities, labels, bins),
-            }
-        return before | {
-            "scaled_nll": scaled.scaled_nll,
-            "scaled_ece": scaled.scaled_ece,
-            "temperature": scaled.temperature,
-        }
+        return _calibration(run, labels, temperature_scaling(_log_odds(run), labels, fit_on=fit, bins=bins), bins)
 
     return _measured(runs, measure)
+
+
+def cross_fitted_calibration(run: RunOutputs, labels: Numbers, *, folds: int = 5, bins: int = 15) -> dict[str, float]:
+    """Return a row of the :func:`calibration_table`, temperatures chosen on other examples than those they are judged by.
+
+    >>> run = RunOutputs("ce", 0, np.array([[2.0, 0.0], [2.0, 0.0], [2.0, 0.0], [0.0, 2.0]]))
+    >>> list(cross_fitted_calibration(run, [0, 0, 1, 1], folds=2))
+    ['nll', 'ece', 'scaled_nll', 'scaled_ece', 'temperature']
+    """
+    return _calibration(run, labels, cross_fitted_scaling(_log_odds(run), labels, folds=folds, bins=bins), bins)
+
+
+def _calibration(run: RunOutputs, labels: Numbers, scaled: TemperatureScaling, bins: int) -> dict[str, float]:
+    before = {"nll": scaled.nll, "ece": scaled.ece}
+    if run.probabilities is not None:
+        before = {
+            "nll": negative_log_likelihood(run.probabilities, labels),
+            "ece": expected_calibration_error(run.probabilities, labels, bins),
+        }
+    return before | {"scaled_nll": scaled.scaled_nll, "scaled_ece": scaled.scaled_ece, "temperature": scaled.temperature}
 
 
 def separation_table(runs: Runs, labels: Numbers) -> pd.DataFrame:
@@ -118,9 +130,18 @@ def separation_table(runs: Runs, labels: Numbers) -> pd.DataFrame:
     def measure(name: str, run: RunOutputs) -> dict[str, float]:
         if run.features is None:
             raise ValueError(f"separation_table: runs must have features, got none for {name!r}.")
-        return {distance: class_separation(run.features, labels, distance).r_squared for distance in DISTANCES}
+        return separations(run.features, labels)
 
     return _measured(runs, measure)
+
+
+def separations(features: Numbers, labels: Numbers) -> dict[str, float]:
+    """Return a row of the :func:`separation_table`: the class separation of features by each distance.
+
+    >>> separations([[0.0, 1.0], [0.0, 2.0], [1.0, 0.0]], [0, 0, 1])["cosine"]
+    1.0
+    """
+    return {distance: class_separation(features, labels, distance).r_squared for distance in DISTANCES}
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +157,10 @@ class AgreementTables:
     is not paired with itself, so the entry of a loss with itself is missing where the loss has one run."""
 
 
-def agreement_tables(runs: Runs, labels: Numbers) -> AgreementTables:
+def agreement_tables(runs: Runs, labels: Numbers, *, across_seeds: bool = False) -> AgreementTables:
     """Return the agreement of all pairs of runs, its clusters, and its averages by pairs of losses (figures 1 and D.1).
+
+    With ``across_seeds`` averages are over pairs of runs with different seeds.
 
     >>> logits = np.eye(2)
     >>> runs = {name: RunOutputs(name[0], 0, part) for name, part in {"a0": logits, "b0": logits[::-1], "a1": logits}.items()}
@@ -146,11 +169,13 @@ def agreement_tables(runs: Runs, labels: Numbers) -> AgreementTables:
     """
     measured = agreement([_log_odds(run) for run in runs.values()], labels)
     names, losses = list(runs), [run.loss for run in runs.values()]
+    seeds = [run.seed for run in runs.values()] if across_seeds else None
     tree = cluster(measured.same_prediction)
     order = [names[run] for run in tree.order]
     table = pd.DataFrame(measured.same_prediction, names, names).loc[order, order]
     averages = {
-        kind: _loss_pairs(getattr(measured, kind), losses) for kind in ("same_prediction", "both_right_or_wrong", "same_mistake")
+        kind: pair_averages(getattr(measured, kind), losses, seeds)
+        for kind in ("same_prediction", "both_right_or_wrong", "same_mistake")
     }
     return AgreementTables(table, tree, averages)
 
@@ -169,20 +194,30 @@ def ensemble_table(runs: Runs, labels: Numbers) -> pd.DataFrame:
     return pd.DataFrame(table.accuracy, table.losses, table.losses)
 
 
+def pair_averages(matrix: Numbers, losses: Sequence[str], seeds: Sequence[int] | None = None) -> pd.DataFrame:
+    """Return the average over pairs of runs of a matrix ``(runs, runs)``, for each pair of losses.
+
+    A run is not paired with itself, so that the entry of a loss with itself is missing where the loss has one run. With
+    ``seeds``, runs of the same seed are not paired either: having begun with the same weights, they are more alike than others,
+    and a loss has no such pairs with itself.
+
+    >>> pair_averages([[1.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 1.0]], ["ce", "ce", "mae"])
+          ce  mae
+    ce   0.5  0.2
+    mae  0.2  NaN
+    """
+    order = list(dict.fromkeys(losses))
+    runs_of = np.array([[float(run == loss) for run in losses] for loss in order])
+    numbers = np.arange(len(losses)) if seeds is None else np.asarray(seeds)
+    others = (numbers[:, None] != numbers).astype(float)
+    # Sums over pairs divided by their number: averages of averages would weigh the pairs of a loss with itself unevenly.
+    total, count = (runs_of @ pairs @ runs_of.T for pairs in (np.asarray(matrix) * others, others))
+    return pd.DataFrame(np.where(count > 0.0, total / np.maximum(count, 1.0), np.nan), order, order)
+
+
 def _measured(runs: Runs, measure: Callable[[str, RunOutputs], dict[str, float]]) -> pd.DataFrame:
     return by_loss((run.loss, measure(name, run)) for name, run in runs.items())
 
 
 def _log_odds(run: RunOutputs) -> Array:
     return run.logits if run.probabilities is None else log_probabilities(run.probabilities)
-
-
-def _loss_pairs(matrix: Array, losses: list[str]) -> pd.DataFrame:
-    pairs = matrix.copy()
-    np.fill_diagonal(pairs, np.nan)
-    order = list(dict.fromkeys(losses))
-    columns = pd.DataFrame(pairs, losses, losses)
-    # Sums over pairs divided by their number: averages of averages would weigh the pairs of a loss with itself unevenly.
-    total = columns.fillna(0.0).groupby(level=0, sort=False).sum().T.groupby(level=0, sort=False).sum()
-    count = columns.notna().groupby(level=0, sort=False).sum().T.groupby(level=0, sort=False).sum()
-    return (total / count).loc[order, order]

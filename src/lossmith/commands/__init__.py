@@ -3,7 +3,7 @@
 import argparse
 from typing import Protocol, cast
 
-from lossmith.commands import advise, compare, explore, export, figure, list_losses, rank, report, resume, show, status
+from lossmith.commands import advise, analyse, compare, explore, export, figure, list_losses, rank, report, resume, show, status
 
 __all__ = ["COMMANDS", "Command"]
 
@@ -22,6 +22,6 @@ class Command(Protocol):
 
 
 COMMANDS = cast(
-    "tuple[Command, ...]", (compare, resume, status, report, export, rank, advise, list_losses, show, figure, explore)
+    "tuple[Command, ...]", (compare, resume, status, analyse, report, export, rank, advise, list_losses, show, figure, explore)
 )
 """Every command, in the order in which help names them."""

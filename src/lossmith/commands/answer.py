@@ -1,16 +1,16 @@
-"""What ``compare`` and ``resume`` do and print."""
+"""What ``compare``, ``resume`` and ``analyse`` do and print."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lossmith.experiments.comparison import Comparison
     from lossmith.experiments.study import Study
 
-__all__ = ["train_and_answer"]
+__all__ = ["analyse_and_print", "train_and_answer"]
 
 
-def train_and_answer(comparison: "Comparison", *, report: bool = True) -> None:
-    """Train what is missing of a study, then print its table and recommendation, and write its report."""
+def train_and_answer(comparison: "Comparison", *, report: bool = True, analyse: bool = False) -> None:
+    """Train what is missing of a study, then print its table and recommendation, analyse it if asked to, and write its report."""
     from lossmith.experiments.progress import progress_display
 
     with progress_display() as display:
@@ -21,11 +21,25 @@ def train_and_answer(comparison: "Comparison", *, report: bool = True) -> None:
     print()
     print(study.recommend())
     print()
+    if analyse:
+        analyse_and_print(study)
     print(f"Study: {study.folder}")
     if report:
         from lossmith.report import write_report
 
         print(f"Report: {write_report(study)}")
+
+
+def analyse_and_print(study: "Study", **how: Any) -> None:
+    """Analyse a study with progress, and print its tables."""
+    from lossmith.experiments.progress import progress_display
+    from lossmith.experiments.study_analysis import analyse
+    from lossmith.experiments.study_analysis.wording import analysis_text
+
+    with progress_display() as display:
+        found = analyse(study, display=display, **how)
+    for analysis in found.values():
+        print(f"{analysis_text(analysis)}\n")
 
 
 def _tables(study: "Study") -> str:

@@ -13,6 +13,8 @@ EPILOG = """examples:
   lossmith compare study.toml --dry-run
 """
 
+_NOT_SETTINGS = ("output", "workers", "dry_run", "no_report", "analyse")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take data and settings. What is not given has the default of the settings, so that no default is written here."""
@@ -87,6 +89,9 @@ def _add_data(group: Any) -> None:
 def _add_output(group: Any) -> None:
     group.add_argument("--output", type=Path, metavar="FOLDER", help="of the study (default: studies/NAME)")
     group.add_argument("--workers", type=int, metavar="N", help="processes that train (default: one for each processor)")
+    group.add_argument(
+        "--analyse", action="store_true", help="keep features and weights, and measure what the losses do to them, too"
+    )
     group.add_argument("--dry-run", action="store_true", help="print the plan, what it would cost and write, and stop")
     group.add_argument("--no-report", action="store_true", help="write no report")
 
@@ -96,10 +101,12 @@ def run(options: argparse.Namespace) -> None:
     from lossmith.experiments.settings import read_settings
 
     given = {name: value for name, value in vars(options).items() if name != "run"}
-    how: dict[str, Any] = {name: given.pop(name) for name in ("output", "workers", "dry_run", "no_report") if name in given}
+    how: dict[str, Any] = {name: given.pop(name) for name in _NOT_SETTINGS if name in given}
     file = Path(given.get("data", "digits"))
     if file.suffix == ".toml":
         given = {**read_settings(file), **{name: value for name, value in given.items() if name != "data"}}
+    if how.get("analyse"):
+        given["keep"] = sorted({*given.get("keep", ()), "features", "weights"})
     _compare(given, how)
 
 
@@ -112,4 +119,4 @@ def _compare(given: dict[str, Any], how: dict[str, Any]) -> None:
     if how.get("dry_run"):
         print(comparison.describe())
     else:
-        train_and_answer(comparison, report=not how.get("no_report"))
+        train_and_answer(comparison, report=not how.get("no_report"), analyse="analyse" in how)

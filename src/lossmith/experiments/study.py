@@ -24,6 +24,7 @@ from lossmith.objectives import make_objective
 
 if TYPE_CHECKING:
     from lossmith.experiments.recommendation import Recommendation
+    from lossmith.experiments.study_analysis.record import Analysis
 
 __all__ = ["Study", "open_study"]
 
@@ -173,6 +174,18 @@ class Study:
         if results.groupby(["loss", "noise"]).accuracy.mean().max() > commonest:
             return []
         return [f"No loss does better than always predicting the commonest class, {100 * commonest:.1f} % of the test split."]
+
+    @property
+    def analyses(self) -> dict[str, "Analysis"]:
+        """What ``lossmith analyse`` found, by noise level, in the order of the settings."""
+        from lossmith.experiments.study_analysis.record import Analysis
+
+        stored = self.store.meta("analysis") or {}
+        return {noise: Analysis.from_json(stored[noise]) for noise in self.plan.noise if noise in stored}
+
+    def store_analysis(self, analysis: "Analysis") -> None:
+        """Keep the analysis of a noise level in the study's file, in the place of an earlier one."""
+        self.store.set_meta("analysis", {**(self.store.meta("analysis") or {}), analysis.noise: analysis.as_json()})
 
     def progress(self) -> tuple[int, int]:
         """Return how many runs are finished, and how many are planned."""

@@ -8,7 +8,7 @@ import numpy as np
 from markupsafe import Markup
 from PIL import Image
 
-from lossmith.report.elements import values_table
+from lossmith.report.elements import MISSING, values_table
 from lossmith.report.svg import element
 
 __all__ = ["heat_map"]
@@ -20,15 +20,28 @@ MOST_NUMBERS = 12
 """Rows up to which cells show their value."""
 
 _SIZE = 300
-_MARGIN = 60
+_MARGIN = 72
 _BELOW = 76
 _COLOUR = (28, 110, 164)
 
 
-def heat_map(title: str, matrix: np.ndarray, names: Sequence[str], row_title: str, column_title: str) -> Markup:
-    """Return a drawing of a square matrix of shares in [0, 1], and the same as a table where it is small enough to read."""
+def heat_map(
+    title: str,
+    matrix: np.ndarray,
+    names: Sequence[str],
+    row_title: str,
+    column_title: str,
+    *,
+    span: tuple[float, float] | None = None,
+) -> Markup:
+    """Return a drawing of a square matrix of shares in [0, 1], and the same as a table where it is small enough to read.
+
+    ``span`` are values between which the colour grows evenly. Without it the colour is the root of the share, which lets rare
+    mistakes be seen beside a full diagonal. Values that are missing, NaN, leave their cell empty.
+    """
+    strengths = _strengths(matrix, span)
     small = len(matrix) <= MOST_CELLS
-    cells = _cells(matrix, names, row_title, column_title) if small else _image(matrix)
+    cells = _cells(matrix, strengths, names, (row_title, column_title)) if small else _image(strengths)
     drawing = element(
         "svg",
         cells,
@@ -38,7 +51,7 @@ def heat_map(title: str, matrix: np.ndarray, names: Sequence[str], row_title: st
         element("text", column_title, class_="name", x=_MARGIN + _SIZE / 2, y=_SIZE + _BELOW - 6, text_anchor="middle"),
         viewBox=f"0 -2 {_MARGIN + _SIZE + 2} {_SIZE + _BELOW + 2}",
         role="img",
-        aria_label=f"{title}. Rows: {row_title}; columns: {column_title}. Mean diagonal: {np.trace(matrix) / len(matrix):.1%}.",
+        aria_label=f"{title}. Rows: {row_title}; columns: {column_title}. {_diagonal(matrix)}",
         class_="heat",
     )
     table = _table(title, matrix, names, row_title) if small else Markup()
@@ -46,22 +59,21 @@ def heat_map(title: str, matrix: np.ndarray, names: Sequence[str], row_title: st
 
 
 def _table(title: str, matrix: np.ndarray, names: Sequence[str], row_title: str) -> Markup:
-    rows = [[name, *(f"{100 * value:.1f}" for value in row)] for name, row in zip(names, matrix, strict=True)]
+    rows = [[name, *map(_written, row)] for name, row in zip(names, matrix, strict=True)]
     table = values_table(f"{title}, in percent", [row_title, *names], rows)
     return element("details", element("summary", "As a table"), table, class_="values")
 
 
-def _cells(matrix: np.ndarray, names: Sequence[str], row_title: str, column_title: str) -> Markup:
+def _cells(matrix: np.ndarray, strengths: np.ndarray, names: Sequence[str], titles: tuple[str, str]) -> Markup:
     size = _SIZE / len(matrix)
     marks = []
-    for row, values in enumerate(matrix):
-        for column, value in enumerate(values):
-            x, y = _MARGIN + column * size, row * size
-            tip = f"{row_title} {names[row]}, {column_title} {names[column]}: {100 * value:.1f} %"
-            marks.append(element("rect", x=x, y=y, width=size, height=size, fill_opacity=f"{_strength(value):.3f}", data_tip=tip))
-            if len(matrix) <= MOST_NUMBERS and value >= 0.005:
-                mark = "on" if _strength(value) > 0.55 else None
-                marks.append(element("text", f"{100 * value:.0f}", x=x + size / 2, y=y + size / 2 + 3.5, class_=mark))
+    for (row, column), value in np.ndenumerate(matrix):
+        x, y, strength = _MARGIN + column * size, row * size, strengths[row, column]
+        tip = f"{titles[0]} {names[row]}, {titles[1]} {names[column]}: {_written(value)}{' %' if np.isfinite(value) else ''}"
+        marks.append(element("rect", x=x, y=y, width=size, height=size, fill_opacity=f"{strength:.3f}", data_tip=tip))
+        if len(matrix) <= MOST_NUMBERS and value >= 0.005:
+            mark = "on" if strength > 0.55 else None
+            marks.append(element("text", f"{100 * value:.0f}", x=x + size / 2, y=y + size / 2 + 3.5, class_=mark))
     return element("g", *marks, class_="cells")
 
 
@@ -81,16 +93,27 @@ def _names(names: Sequence[str]) -> Markup:
     return element("g", *marks, class_="grid")
 
 
-def _image(matrix: np.ndarray) -> Markup:
-    pixels = np.zeros((*matrix.shape, 4), np.uint8)
+def _image(strengths: np.ndarray) -> Markup:
+    pixels = np.zeros((*strengths.shape, 4), np.uint8)
     pixels[..., :3] = _COLOUR
-    pixels[..., 3] = np.rint(255 * np.vectorize(_strength)(matrix))
+    pixels[..., 3] = np.rint(255 * strengths)
     file = BytesIO()
     Image.fromarray(pixels, "RGBA").save(file, "PNG", optimize=True)
     source = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
     return element("image", href=source, x=_MARGIN, y=0, width=_SIZE, height=_SIZE, class_="pixels")
 
 
-def _strength(value: float) -> float:
-    """Return how strong the colour of a share is. The root lets rare mistakes be seen beside a full diagonal."""
-    return float(np.sqrt(np.clip(value, 0.0, 1.0)))
+def _strengths(matrix: np.ndarray, span: tuple[float, float] | None) -> np.ndarray:
+    """Return how strong the colour of each value is, from 0 to 1."""
+    low, high = span or (0.0, 1.0)
+    share = np.clip((matrix - low) / max(high - low, 1e-9), 0.0, 1.0)
+    return np.nan_to_num(np.sqrt(share) if span is None else share)
+
+
+def _written(value: float) -> str:
+    return f"{100 * value:.1f}" if np.isfinite(value) else MISSING
+
+
+def _diagonal(matrix: np.ndarray) -> str:
+    known = np.diag(matrix)[np.isfinite(np.diag(matrix))]
+    return f"Mean diagonal: {known.mean():.1%}." if len(known) else ""

@@ -1,5 +1,6 @@
 """What a report is about: a study, the advice it gives, and how its losses and noise levels appear everywhere on the page."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -9,6 +10,7 @@ import pandas as pd
 
 from lossmith.experiments.recommendation import Recommendation
 from lossmith.experiments.several_studies import RankedStudy
+from lossmith.experiments.study_analysis import Analysis
 from lossmith.experiments.wording import percent
 
 __all__ = ["ReportedStudy", "Series", "Subject"]
@@ -42,6 +44,11 @@ class ReportedStudy(RankedStudy, Protocol):
 
     def noise_matrix(self, noise: str) -> np.ndarray:
         """The realised shares of labels, a row a true class."""
+        ...
+
+    @property
+    def analyses(self) -> Mapping[str, Analysis]:
+        """What the analysis found, by noise level; empty before it was made."""
         ...
 
     def recommend(self) -> Recommendation:
@@ -116,6 +123,12 @@ class Subject:
     def curves(self) -> pd.DataFrame:
         """One row an epoch of a final run."""
         return self.study.curves()
+
+    @cached_property
+    def analyses(self) -> tuple[Analysis, ...]:
+        """What the analysis found, from few wrong labels to many; empty before it was made."""
+        found = self.study.analyses
+        return tuple(found[noise] for noise in self.noises if noise in found)
 
     @cached_property
     def data_name(self) -> str:

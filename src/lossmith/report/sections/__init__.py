@@ -4,16 +4,22 @@ from collections.abc import Callable
 
 from lossmith.report.section import Section
 from lossmith.report.sections import (
+    agreement,
     calibration,
     confusion,
+    corruption,
     cost,
     differences,
     false_labels,
+    layer_similarity,
     learning_curves,
     learning_rates,
     noise_levels,
     provenance,
     results,
+    separation,
+    temperature,
+    transfer,
 )
 from lossmith.report.subject import Subject
 
@@ -28,7 +34,13 @@ SECTIONS: tuple[SectionMaker, ...] = (
     learning_curves.section,
     false_labels.section,
     calibration.section,
+    temperature.section,
     confusion.section,
+    agreement.section,
+    separation.section,
+    transfer.section,
+    layer_similarity.section,
+    corruption.section,
     cost.section,
     learning_rates.section,
 )
