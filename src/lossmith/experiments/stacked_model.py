@@ -91,6 +91,7 @@ class StackedModel:
 
     def _require_gradients(self) -> None:
         views = self.tensors(self.weights)
+        self._gradient: Tensor | None = None
         self.leaves = {name: view.detach().requires_grad_(name in self._names) for name, view in views.items()}
 
     @property
@@ -117,7 +118,10 @@ class StackedModel:
         """Return the gradient of the loss of each run with respect to its parameters, ``(runs, size)``."""
         leaves = [self.leaves[name] for name in self._names]
         parts = torch.autograd.grad(losses, leaves, torch.ones_like(losses), materialize_grads=True)
-        return torch.cat([part.flatten(1) for part in parts], 1)
+        if self._gradient is None:
+            self._gradient = torch.empty_like(self.parameters)
+        # In the same place each time: fresh memory of this size costs more than the copy.
+        return torch.cat([part.flatten(1) for part in parts], 1, out=self._gradient)
 
     def predict(self, inputs: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
         """Return the logits ``(runs, rows, classes)`` of some rows of the inputs."""
