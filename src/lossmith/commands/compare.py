@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _compare(given: dict[str, Any], how: dict[str, Any]) -> None:
     from lossmith.commands.answer import train_and_answer
-    from lossmith.experiments.comparison import planned
+    from lossmith.experiments.beginning import planned
     from lossmith.experiments.settings import settings_from
 
     comparison = planned(settings_from(given), output=how.get("output"), workers=how.get("workers"))

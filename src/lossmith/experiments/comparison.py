@@ -2,39 +2,35 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import count, product
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from torch import Tensor, nn
 
-from lossmith.data import PreparedData, load_data, make_noise, realised
+from lossmith.data import PreparedData, make_noise, realised
 from lossmith.experiments.brought import identity_of
-from lossmith.experiments.checks import check_recipe
 from lossmith.experiments.choice import chosen_rates, final_runs, search_runs
 from lossmith.experiments.job import Build, Job
 from lossmith.experiments.measures import measure
 from lossmith.experiments.plan import Run
-from lossmith.experiments.progress import ProgressDisplay, duration, progress_display
-from lossmith.experiments.rehearsal import check_splits, rehearse, warnings_about
-from lossmith.experiments.settings import Settings, settings_from, split_list
+from lossmith.experiments.progress import ProgressDisplay, duration
+from lossmith.experiments.rehearsal import warnings_about
+from lossmith.experiments.settings import Settings
 from lossmith.experiments.store import Store, StoreError
-from lossmith.experiments.study import FILE, REPORT, Study, open_study
+from lossmith.experiments.study import FILE, REPORT, Study
 from lossmith.experiments.versions import versions
 from lossmith.experiments.workers import Progress, train_all
-from lossmith.losses import ClassificationLoss
 from lossmith.objectives import Objective, make_objective
 
-__all__ = ["Comparison", "compare", "planned", "resumed"]
+__all__ = ["Comparison"]
 
-STUDIES = Path("studies")
 SAMPLE = 16  # runs that the cost is estimated by
 QUICK = 0.5  # seconds of an epoch, below which a sample is worth its time
-ROOM_FOR_CONVOLUTIONS = 16  # pixels a side
 
 
 @dataclass
@@ -220,104 +216,3 @@ def _extends(value: Any, stored: Any, name: str) -> bool:
     if name in ("losses", "noise"):
         return tuple(value[: len(stored)]) == tuple(stored)
     return bool(value == stored)
-
-
-def planned(settings: Settings, *, output: Path | None = None, workers: int | None = None) -> Comparison:
-    """Return the comparison that the settings describe, with its data read and everything checked, but nothing trained."""
-    settings.check_objectives({})
-    data = load_data(settings.data, **settings.loading)
-    return _with_model(settings, data, output, workers=workers)
-
-
-def _with_model(settings: Settings, data: PreparedData, output: Path | None, **own: Any) -> Comparison:
-    settings = settings.completed(suitable_model(data), data.num_classes)
-    check_recipe(settings.recipe, data, own_model=own.get("build") is not None)
-    check_splits(settings, data)
-    comparison = Comparison(settings, data, output or STUDIES / Path(data.name).stem, **own)
-    rehearse(settings, data, comparison.objectives(), comparison.build)
-    if not output:
-        return _in_free_folder(comparison)
-    comparison.check_folder()
-    return comparison
-
-
-def suitable_model(data: PreparedData) -> str:
-    """Return the model that suits the data: an lstm for words, a small cnn for images that have room for it, else an mlp."""
-    if not data.inputs.is_floating_point():
-        return "lstm"
-    return "small-cnn" if data.inputs.dim() == 4 and min(data.input_shape[1:]) >= ROOM_FOR_CONVOLUTIONS else "mlp"
-
-
-def _in_free_folder(comparison: Comparison) -> Comparison:
-    """Return the comparison in the first folder of its name that is free or holds the very same study."""
-    first = comparison.folder
-    for number in count(2):
-        try:
-            comparison.check_folder()
-        except StoreError:
-            comparison.folder = first.with_name(f"{first.name}-{number}")
-        else:
-            break
-    return comparison
-
-
-def resumed(folder: Path, *, workers: int | None = None) -> Comparison:
-    """Return the comparison of a study that was stopped."""
-    study = open_study(folder)
-    if study.store.meta("from_python"):
-        brought = study.store.meta("from_python")
-        raise ValueError(f"{folder} was begun in Python with {brought}; resume it there, by the same call of compare.")
-    return Comparison(study.plan, study.load(), study.folder, workers=workers)
-
-
-def compare(
-    data: Any = "digits",
-    *,
-    losses: Iterable[str | nn.Module] | Mapping[str, str | nn.Module] | None = None,
-    noise: Iterable[Any] | float | str | None = None,
-    model: str | Build | None = None,
-    seeds: int | None = None,
-    output: str | Path | None = None,
-    workers: int | None = None,
-    progress: bool = True,
-    **settings: Any,
-) -> Study:
-    """Train losses on data, under label noise, over seeds, and return the study.
-
-    ``data`` is whatever :func:`lossmith.data.load_data` reads: a file, a folder, the name of a data set, a data frame, arrays.
-    ``losses`` are expressions or modules of your own, ``model`` is a name or a function ``(input shape, number of classes) ->
-    module``. Further settings are those of ``lossmith compare``, with underscores. Runs that the study in ``output`` has finished
-    already are not trained again.
-
-    >>> study = compare("digits", losses=["ce", "gce"], noise=[0.4], seeds=3, epochs=20)  # doctest: +SKIP
-    >>> print(study.table())  # doctest: +SKIP
-    """
-    named = _named_losses(losses)
-    own = {name: make_objective(loss) if isinstance(loss, str) else loss for name, loss in named.items() if loss != name}
-    build = model if callable(model) else None
-    given = {
-        "data": os.fspath(data) if isinstance(data, str | Path) else "",
-        "losses": list(named) or None,
-        "noise": noise,
-        "model": build.__name__ if build else model,
-        "seeds": seeds,
-        **settings,
-    }
-    plan = settings_from({name: value for name, value in given.items() if value is not None})
-    plan.check_objectives(own)
-    read = load_data(data, **plan.loading)
-    comparison = _with_model(plan, read, Path(output) if output else None, losses=own, build=build, workers=workers)
-    with progress_display() if progress else nullcontext() as display:
-        return comparison.train(display)
-
-
-def _named_losses(losses: Iterable[str | nn.Module] | Mapping[str, str | nn.Module] | None) -> dict[str, str | nn.Module]:
-    """Return the losses by name: a module of our own is known by its expression, another one by its class."""
-    if losses is None:
-        return {}
-    if isinstance(losses, Mapping):
-        return dict(losses)
-    if isinstance(losses, str | nn.Module):
-        losses = split_list(losses) if isinstance(losses, str) else [losses]
-    named = {loss if isinstance(loss, str) else repr(loss).split("\n")[0]: loss for loss in losses}
-    return {name: repr(loss) if isinstance(loss, ClassificationLoss) else loss for name, loss in named.items()}
