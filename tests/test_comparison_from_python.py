@@ -63,7 +63,8 @@ def test_seeds_losses_and_noises_can_be_added(table, capsys):
 
 
 def test_resume_finds_the_data_from_another_directory(table, monkeypatch):
-    compare("table.csv", losses="ce", noise=0, output="st", **QUICK)
+    compare("table.csv", target="y", losses="ce", noise=0, output="st", **QUICK)
+    (table / "y").write_text("a file that is called like the target")
     (table / "elsewhere").mkdir()
     monkeypatch.chdir(table / "elsewhere")
     assert main(["resume", "../st"]) == 0

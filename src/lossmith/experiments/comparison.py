@@ -24,6 +24,7 @@ from lossmith.experiments.settings import Settings
 from lossmith.experiments.store import Store, StoreError
 from lossmith.experiments.study import FILE, REPORT, Study
 from lossmith.experiments.versions import versions
+from lossmith.experiments.wording import counted
 from lossmith.experiments.workers import Progress, train_all
 from lossmith.objectives import Objective, make_objective
 
@@ -112,7 +113,7 @@ class Comparison:
             return Store.create(file, self._about())
         self.check_folder()
         store = Store(file)
-        if not store.finished() or self.settings != Settings.from_json(store.meta("settings")):
+        if self.settings != Settings.from_json(store.meta("settings")):
             for name, value in self._about().items():
                 store.set_meta(name, value)
         return store
@@ -120,15 +121,13 @@ class Comparison:
     def check_folder(self) -> None:
         """Raise an error if the folder holds another study, which is left as it is.
 
-        The same study may have been smaller: seeds, losses and noises can be added. One without a finished run is no study yet.
+        The same study may have been smaller: seeds, losses and noises can be added.
         """
         if self.folder.exists() and not self.folder.is_dir():
             raise StoreError(f"{self.folder} must be a folder, got a file.")
         if not (self.folder / FILE).exists():
             return
         store = Store(self.folder / FILE)
-        if not store.finished():
-            return
         stored = Settings.from_json(store.meta("settings"))
         changed = [name for name, value in self.settings.flat().items() if not _extends(value, stored.flat().get(name), name)]
         if changed:
@@ -168,7 +167,8 @@ class Comparison:
         settings, data, recipe = self.settings, self.data, self.settings.recipe
         parts = ", ".join(f"{len(getattr(data, part))} {part}" for part in ("train", "validation", "test"))
         rates = ", ".join(f"{rate:g}" for rate in settings.rates)
-        where = ", on each noise" if settings.search_noise == "each" else f", with noise {settings.noise[0]}"
+        where = " on each noise" if settings.search_noise == "each" else f" with noise {settings.noise[0]}"
+        tries = counted(settings.search_seeds, "seed")
         counting = len(settings.losses) * len(settings.noise) * settings.seeds
         lines = {
             "data": f"{data.name}: {parts} rows of shape {data.input_shape}, {data.num_classes} classes",
@@ -176,8 +176,8 @@ class Comparison:
             "losses": ", ".join(settings.losses),
             "noise": ", ".join(settings.noise),
             "training": f"{recipe.model}, {recipe.epochs} epochs of batches of {recipe.batch_size}, {recipe.optimizer}",
-            "rates": f"{rates}: for each loss the best on the validation split, by {settings.search_seeds} seeds{where}",
-            "runs": f"{settings.planned()}, of which {counting} count: {settings.seeds} seeds of each loss and noise",
+            "rates": f"{rates}: for each loss the best on the validation split by {tries}{where}",
+            "runs": f"{settings.planned()}, of which {counting} count: {counted(settings.seeds, 'seed')} of each loss and noise",
             "time": f"about {duration(self._estimated_seconds())}",
             "writes": f"{self.folder / FILE}, {self.folder / REPORT}",
         }

@@ -58,39 +58,30 @@ def _mlp1024(inputs: Inputs) -> nn.Module:
     return backbone
 
 
-def _cnn(inputs: Inputs) -> nn.Module:
-    """Two convolutions with pooling and a layer of 1024 with dropout, as Amid et al. have them for MNIST."""
-    channels, height, width = inputs.shape
-    return Backbone(
-        nn.Conv2d(channels, 32, 5, padding=2),
+def _two_convolutions(inputs: Inputs, first: int, second: int, *, kernel: int, width: int) -> list[nn.Module]:
+    """Return two convolutions of so many channels, each with pooling, and a layer on top."""
+    channels, *size = inputs.shape
+    return [
+        nn.Conv2d(channels, first, kernel, padding="same"),
         nn.ReLU(),
         nn.MaxPool2d(2),
-        nn.Conv2d(32, 64, 5, padding=2),
+        nn.Conv2d(first, second, kernel, padding="same"),
         nn.ReLU(),
         nn.MaxPool2d(2),
         nn.Flatten(),
-        nn.Linear(64 * (height // 4) * (width // 4), 1024),
+        nn.Linear(second * (size[0] // 4) * (size[1] // 4), width),
         nn.ReLU(),
-        nn.Dropout(0.25),
-        out_features=1024,
-    )
+    ]
+
+
+def _cnn(inputs: Inputs) -> nn.Module:
+    """Two convolutions with pooling and a layer of 1024 with dropout, as Amid et al. have them for MNIST."""
+    return Backbone(*_two_convolutions(inputs, 32, 64, kernel=5, width=1024), nn.Dropout(0.25), out_features=1024)
 
 
 def _small_cnn(inputs: Inputs) -> nn.Module:
     """Two convolutions of 16 and 32 channels with pooling and a layer of 128, for processors without much patience."""
-    channels, height, width = inputs.shape
-    return Backbone(
-        nn.Conv2d(channels, 16, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(16, 32, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(32 * (height // 4) * (width // 4), 128),
-        nn.ReLU(),
-        out_features=128,
-    )
+    return Backbone(*_two_convolutions(inputs, 16, 32, kernel=3, width=128), out_features=128)
 
 
 def _resnet20(inputs: Inputs) -> nn.Module:

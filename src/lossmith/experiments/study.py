@@ -30,6 +30,8 @@ __all__ = ["Study", "open_study"]
 
 FILE = "study.sqlite"
 REPORT = "report.html"
+PATHS = ("validation", "test", "folder")
+"""The settings of the data that name places, beside the data itself."""
 WHICH = ["loss", "noise", "seed", "learning_rate"]
 
 
@@ -147,9 +149,8 @@ class Study:
         if self._data is None:
             if not self.plan.data:
                 raise ValueError(f"{self.folder}: the study was begun in Python with data of its own, which it does not hold.")
-            data = load_data(
-                self._found(self.plan.data), **{name: self._found(value) for name, value in self.plan.loading.items()}
-            )
+            loading = {name: self._found(value) if name in PATHS else value for name, value in self.plan.loading.items()}
+            data = load_data(self._found(self.plan.data), **loading)
             if data.fingerprint() != self.store.meta("fingerprint"):
                 raise ValueError(f"{self.folder}: the data {self.plan.data!r} has changed since the study began.")
             self._data = data
