@@ -15,14 +15,15 @@ def training_step(loss: Callable[[Tensor, Tensor], Tensor], logits: Tensor, targ
     """Return one forward and backward pass; ``logits`` must require a gradient."""
 
     def step() -> None:
-        logits.grad = None
         loss(logits, target).backward()
+        logits.grad = None
 
     return step
 
 
 def best_times(steps: Mapping[str, Step], *, seconds: float = 1.0, least: int = 5) -> dict[str, float]:
     """Return the shortest time of each step; they take turns, so that a slow moment of the machine hits all alike."""
+    _settle_memory()
     for step in steps.values():
         step()
     best = dict.fromkeys(steps, float("inf"))
@@ -34,6 +35,14 @@ def best_times(steps: Mapping[str, Step], *, seconds: float = 1.0, least: int = 
             best[name] = min(best[name], time.perf_counter() - before)
         rounds += 1
     return best
+
+
+def _settle_memory() -> None:
+    """Free a large buffer, as any training does: from then on the C library keeps smaller ones instead of returning them.
+
+    Without it the figures would depend on how fast the system hands out pages, and on what was measured before.
+    """
+    torch.zeros(6 << 20)
 
 
 def peak_memory(step: Step) -> int:

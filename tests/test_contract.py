@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from functools import partial
 from itertools import product
 
 import pytest
@@ -261,13 +262,36 @@ def test_channels_last_and_noncontiguous_logits(expression):
         torch.testing.assert_close(loss(other, indices), value, rtol=1e-12, atol=0.0)
 
 
-def test_a_retained_graph_gives_the_same_gradient_twice():
-    logits, indices, _ = batch((6, CLASSES))
+@pytest.mark.parametrize("expression", CASES)
+def test_a_retained_graph_gives_the_same_gradient_each_time(expression):
+    logits, indices, probabilities = batch((6, CLASSES))
     logits.requires_grad_()
-    for expression in CASES:
-        value = make_loss(expression)(logits, indices)
-        first, second = (torch.autograd.grad(value, logits, retain_graph=True)[0] for _ in range(2))
-        assert torch.equal(first, second), expression
+    for target in (indices, probabilities):
+        value = make_loss(expression)(logits, target)
+        kept = [torch.autograd.grad(value, logits, retain_graph=True)[0] for _ in range(2)]
+        last = torch.autograd.grad(value, logits)[0]
+        assert torch.equal(kept[0], kept[1])
+        assert torch.equal(kept[0], last)
+        with pytest.raises(RuntimeError, match="second time"):
+            torch.autograd.grad(value, logits)
+
+
+@pytest.mark.parametrize("expression", CASES)
+def test_many_gradients_at_once(expression):
+    logits, indices, probabilities = batch((6, CLASSES))
+    for target in (indices, probabilities):
+        losses = partial(make_loss(expression, reduction="none"), target=target)
+        at_once, one_by_one = (torch.autograd.functional.jacobian(losses, logits, vectorize=how) for how in (True, False))
+        torch.testing.assert_close(at_once, one_by_one, rtol=1e-12, atol=1e-15)
+
+
+def test_what_was_kept_for_a_gradient_becomes_the_gradient():
+    logits, indices, _ = batch((64, 1000))
+    logits.requires_grad_()
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor.data_ptr()) or tensor, lambda tensor: tensor):
+        make_loss("gce")(logits, indices).backward()
+    assert logits.grad.data_ptr() in kept
 
 
 def test_every_loss_is_a_classification_loss():

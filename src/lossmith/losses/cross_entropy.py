@@ -34,7 +34,7 @@ class CrossEntropyLoss(TargetProbabilityLoss):
 
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return ``-log p`` and 1."""
-        return -target.log, target.p.new_ones(())
+        return target.surprise, target.p.new_ones(())
 
     def against_others(self, classes: ClassProbabilities, index: Tensor) -> AgainstOthers:
         """Return the sum over the other classes without a logarithm for each of them."""

@@ -60,10 +60,12 @@ class _SmoothedTarget(IndexRule):
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         num_classes, index = logits.shape[1], target.unsqueeze(1)
         softmax = target_softmax(logits, index)
-        losses = self.share * (sum_of_gaps(logits, index) - num_classes * softmax.target.log) - softmax.target.log
-        part = self.share / (1 + num_classes * self.share)
-        entry = softmax.direction.gather(1, index) + (num_classes - 1) * part
-        gradient = overwrite(add(softmax.direction, -part), index, entry)
+        smoothed = 1 + num_classes * self.share
+        surprise = softmax.target.surprise
+        losses = smoothed * surprise + self.share * sum_of_gaps(logits, index, surprise)
+        part = self.share / smoothed
+        entry = -softmax.target.rest + (num_classes - 1) * part
+        gradient = overwrite(add(softmax.direction, -part), index, entry.to(logits.dtype))
         return losses.squeeze(1).to(logits.dtype), (gradient,)
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:

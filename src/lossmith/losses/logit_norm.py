@@ -70,7 +70,7 @@ class _NormalizedLogits(IndexRule):
         # In terms of z and not of v, which need not be kept beside the softmax.
         along = scale * (softmax.direction * logits).sum(1, keepdim=True)
         across = add_product(softmax.direction, logits, scale * along * -(self.tau * self.tau))
-        return -softmax.target.log.squeeze(1).to(logits.dtype), (across, scale.squeeze(1))
+        return softmax.target.surprise.squeeze(1).to(logits.dtype), (across, scale.squeeze(1))
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
         across, scale = saved

@@ -55,5 +55,5 @@ class _PenalizedTarget(IndexRule):
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         softmax = target_softmax(logits, target.unsqueeze(1))
-        losses = self.beta * sum_of_squares(logits, 1) - softmax.target.log.squeeze(1)
+        losses = self.beta * sum_of_squares(logits, 1) + softmax.target.surprise.squeeze(1)
         return losses.to(logits.dtype), (add_product(softmax.direction, logits, as_scalar(2 * self.beta, logits)),)

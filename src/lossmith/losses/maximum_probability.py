@@ -50,7 +50,7 @@ class _MaximumProbability(IndexRule):
         rival_prob = softmax.direction.gather(1, rival).clamp(min=0.0)
         behind = (logits.gather(1, index) - logits.gather(1, rival)).clamp(max=0.0)
         lead = -rival_prob * torch.expm1(behind)
-        cost = torch.where(behind < 0, -softmax.target.log.to(logits.dtype), 0.0)
+        cost = torch.where(behind < 0, softmax.target.surprise.to(logits.dtype), 0.0)
         prob, rest = softmax.target.p.to(logits.dtype), softmax.target.rest.to(logits.dtype)
         bystanders = overwrite(overwrite(softmax.direction, rival, 0.0), index, 0.0)
         lag = 2 * prob + bystanders.sum(1, keepdim=True)

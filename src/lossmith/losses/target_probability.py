@@ -14,7 +14,7 @@ from torch import Tensor
 from lossmith.losses.contract import ClassificationLoss
 from lossmith.numerics.rowwise import Evaluation, Rule, in_blocks, rowwise_loss
 from lossmith.numerics.softmax import ClassProbabilities, Probability, target_softmax
-from lossmith.numerics.temporaries import add, add_product, multiply, overwrite
+from lossmith.numerics.temporaries import add, add_product, multiply, overwrite, scale_kept
 
 __all__ = ["AgainstOthers", "TargetProbabilityLoss", "Term", "TermLoss", "term_losses"]
 
@@ -98,7 +98,7 @@ class _Target:
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
         pull, direction = saved
-        return direction * (pull * grad.unsqueeze(1))
+        return scale_kept(direction, pull * grad.unsqueeze(1))
 
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
         raise NotImplementedError("class indices have no gradient")
@@ -131,7 +131,7 @@ class _EveryClass:
         return _total(losses).squeeze(1), (_descent(classes, _total(pulls)),)
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        return saved[0] * -grad.unsqueeze(1)
+        return scale_kept(saved[0], -grad.unsqueeze(1))
 
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
         classes = ClassProbabilities(logits)

@@ -16,7 +16,7 @@ from lossmith.numerics.bregman import tempered_divergence, tempered_divergence_f
 from lossmith.numerics.normaliser import normalise
 from lossmith.numerics.rowwise import Evaluation, in_blocks
 from lossmith.numerics.tempered import TemperedProbs, escort_pullback, power, tempered_probs
-from lossmith.numerics.temporaries import overwrite
+from lossmith.numerics.temporaries import overwrite, scale_kept
 
 __all__ = ["Divergence", "TargetDivergence", "TargetTsallis", "Tsallis"]
 
@@ -44,7 +44,7 @@ class _TemperedRule:
     def _pull(self, tempered: TemperedProbs, target: Tensor) -> Tensor: ...
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        return grad.unsqueeze(1) * saved[0]
+        return scale_kept(saved[0], grad.unsqueeze(1))
 
     @abstractmethod
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor: ...

@@ -11,12 +11,14 @@ from typing import Any, Protocol, cast
 import torch
 from torch import Tensor
 
+from lossmith.numerics.temporaries import scale_kept
+
 __all__ = ["IndexRule", "Rule", "in_blocks", "refuse_forward_mode_twice", "rowwise_loss"]
 
 Evaluation = tuple[Tensor, tuple[Tensor, ...]]
 
 # Rows are evaluated in blocks of about this many elements, so that the passes over a block find it in the cache.
-BLOCK_ELEMENTS = 1 << 18
+BLOCK_ELEMENTS = 1 << 19
 
 
 class Rule(Protocol):
@@ -43,7 +45,7 @@ class IndexRule:
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
         """Return the gradient times ``grad``."""
-        return grad.unsqueeze(1) * saved[0]
+        return scale_kept(saved[0], grad.unsqueeze(1))
 
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
         """Raise an error: nothing asks for this."""

@@ -54,6 +54,11 @@ class Probability:
         return self._log
 
     @property
+    def surprise(self) -> Tensor:
+        """``-log p``."""
+        return torch.log1p(self.rest / self.p) if self._log is None else -self._log
+
+    @property
     def log_over_rest(self) -> Tensor:
         """``log p / (1 - p)``, which tends to -1 at p = 1."""
         return _log_over_rest(self.log, self.rest)
@@ -102,6 +107,11 @@ class ClassProbabilities(Probability):
                 self._log = overwrite(self._log, self.top, self._top.log.to(self.p.dtype))
         return self._log
 
+    @property
+    def surprise(self) -> Tensor:
+        """``-log p``."""
+        return -self.log
+
     def _log_softmax(self) -> Tensor:
         if not values_are_at_hand(self.p):
             return torch.log_softmax(self._logits, 1)
@@ -129,7 +139,7 @@ class ClassProbabilities(Probability):
         if others < _MANY or not values_are_at_hand(own_log) or not _is_above(own_log, _LOWEST_LOG):
             return self.log.scatter(1, index, 0.0).sum(1, keepdim=True)
         # The gaps may cancel against the product, but not by more than a factor of own_log / log(others), which is below 7.
-        return others * own_log - sum_of_gaps(self._logits, index)
+        return others * own_log - sum_of_gaps(self._logits, index, -own_log)
 
 
 def _log_over_rest(log: Tensor, rest: Tensor) -> Tensor:
@@ -161,24 +171,27 @@ def target_softmax(logits: Tensor, index: Tensor) -> TargetSoftmax:
     return TargetSoftmax(target, overwrite(others * (rest / other_sum), index, -rest))
 
 
-def sum_of_gaps(logits: Tensor, index: Tensor) -> Tensor:
-    """Return the sum over the classes of ``z_y - z_c``, ``(N, 1, ...)``.
+def sum_of_gaps(logits: Tensor, index: Tensor, surprise: Tensor) -> Tensor:
+    """Return the sum over the classes of ``z_y - z_c``, ``(N, 1, ...)``, where ``surprise`` is ``-log p_y``.
 
-    >>> sum_of_gaps(torch.tensor([[3.0, 1.0, 0.5]]), torch.tensor([[0]]))
+    >>> logits, index = torch.tensor([[3.0, 1.0, 0.5]]), torch.tensor([[0]])
+    >>> sum_of_gaps(logits, index, surprise=-torch.log_softmax(logits, 1).gather(1, index))
     tensor([[4.5000]])
     """
     own = logits.gather(1, index)
-    if _sums_are_exact(logits):
+    if logits.shape[1] >= _MANY and _are_small(own, surprise):
         return torch.sub(logits.shape[1] * own, logits.sum(1, keepdim=True))
     return (own - logits).sum(1, keepdim=True)
 
 
-def _sums_are_exact(logits: Tensor) -> bool:
-    """Whether the rounding of a sum of logits is below ``2**-20 K log K``, the least sum of ``-log p`` over the classes."""
-    if logits.shape[1] < _MANY or not values_are_at_hand(logits) or not logits.numel():
+def _are_small(own: Tensor, surprise: Tensor) -> bool:
+    """Whether sums of logits round by less than ``2**-20 K log K``, the least sum of ``-log p`` over K classes, and by its share.
+
+    ``|z_c - z_y|`` is at most the sum of both surprises, so that ``z_y`` and its own surprise tell how large all others can be.
+    """
+    if not values_are_at_hand(own) or not own.numel():
         return False
-    low, high = torch.aminmax(logits)
-    return low.item() > -_LARGEST_SUMMED and high.item() < _LARGEST_SUMMED
+    return own.abs().amax().item() < _LARGEST_SUMMED and surprise.amax().item() < -_LOWEST_LOG
 
 
 def values_are_at_hand(logits: Tensor) -> bool:

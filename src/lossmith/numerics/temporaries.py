@@ -6,7 +6,10 @@ A fresh buffer costs more than the arithmetic that fills it, because the system 
 import torch
 from torch import Tensor
 
-__all__ = ["add", "add_product", "multiply", "overwrite"]
+__all__ = ["add", "add_product", "multiply", "overwrite", "scale_kept"]
+
+# Whether the graph that is being differentiated will be wanted again; where torch does not tell, it may be.
+_graph_is_kept = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", lambda: True)
 
 
 def add(tensor: Tensor, term: Tensor | float) -> Tensor:
@@ -31,3 +34,15 @@ def overwrite(tensor: Tensor, index: Tensor, value: Tensor | float) -> Tensor:
     if torch.is_grad_enabled():
         return tensor.scatter(1, index, value)
     return tensor.scatter_(1, index, value)
+
+
+def scale_kept(kept: Tensor, factor: Tensor) -> Tensor:
+    """Multiply what an operation kept for its gradient: in place if the graph ends with this gradient."""
+    return kept * factor if torch.is_grad_enabled() or _may_be_wanted_again(factor) else kept.mul_(factor)
+
+
+def _may_be_wanted_again(factor: Tensor) -> bool:
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or _graph_is_kept():
+        return True
+    # One gradient for each of many factors, as autograd.grad(is_grads_batched=True) asks for.
+    return torch._C._functorch.is_legacy_batchedtensor(factor)

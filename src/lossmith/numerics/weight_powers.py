@@ -15,7 +15,7 @@ __all__ = ["SpreadRows", "TopAndRest", "polynomials", "power_sums", "split_top",
 
 # Newton's identities and the polynomials in e_j lose up to k bits. Single precision can spare 4 of them for an error of 1e-5.
 MOST_SINGLE_POWERS = 6
-BLOCK_BYTES = 1 << 19
+BLOCK_BYTES = 1 << 21
 PROBED_ROWS = 8
 
 
