@@ -40,7 +40,7 @@ def main() -> None:
 
     processor = time.process_time()
     with torch.no_grad():
-        for batch in inputs.split(256):
+        for batch in inputs.split(64):
             first.eval()(batch), second.eval()(batch)
     print(f"of which the networks themselves: {time.process_time() - processor:.1f} s of one processor")
 

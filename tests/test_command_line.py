@@ -1,5 +1,6 @@
 """The command ``lossmith``, run as a user runs it."""
 
+import inspect
 import subprocess
 import sys
 
@@ -7,7 +8,7 @@ import pytest
 
 from lossmith import LOSSES
 from lossmith.command_line import main
-from lossmith.objectives import OBJECTIVES
+from lossmith.objectives import OBJECTIVES, PRESETS
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess:
@@ -50,6 +51,20 @@ def test_show(name, capsys):
     shown = capsys.readouterr().out
     assert LOSSES[name].__name__ in shown
     assert all(f"  {parameter} = " in shown for parameter in LOSSES[name].limits)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_show_objective(name, capsys):
+    assert main(["show", name]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"{name}: an objective")
+    assert all(parameter in shown for parameter in inspect.signature(OBJECTIVES[name]).parameters if parameter != "schedules")
+    assert (f"{name}@cifar-10: " in shown) == (name in PRESETS)
+
+
+def test_show_objective_with_a_wrong_parameter(capsys):
+    assert main(["show", "cosine-softmax(tua=1)"]) == 2
+    assert "did you mean 'tau'?" in capsys.readouterr().err
 
 
 def test_as_a_module():

@@ -149,6 +149,18 @@ def test_sigmoid_starts_improbable_and_two_passes_are_two() -> None:
     assert repr(make_objective("cot(gamma=0.5)").loss) == "cot(gamma=0.5)"
 
 
+@pytest.mark.parametrize(
+    "expression", ["dropout(keep=0.7, loss=gce)", "two-pass-cot", "scheduled(ce-el, focus=linear(0, 0.5))", "nf-mae"]
+)
+def test_options_go_to_the_loss(expression: str) -> None:
+    plain, weighted = make_objective(expression), make_objective(expression, weight=[1.0, 2.0, 0.5], ignore_index=1)
+    assert repr(weighted.loss) == repr(make_loss(repr(plain.loss), weight=[1.0, 2.0, 0.5], ignore_index=1))
+    assert weighted.name == plain.name
+    assert weighted.schedules == plain.schedules
+    with pytest.raises(ValueError, match="did you mean 'weight'"):
+        make_objective(expression, wieght=[1.0])
+
+
 def test_schedules_run_with_the_objective() -> None:
     objective = make_objective("ce-el-gradual")
     _, loss, _ = objective.build(backbone(), 3)

@@ -6,7 +6,7 @@ from textwrap import shorten
 
 from lossmith.losses import LOSSES, ClassificationLoss, WeightedSum, make_loss
 from lossmith.losses.printed_form import printed_call
-from lossmith.objectives import OBJECTIVES
+from lossmith.objectives import DATA_SETS, OBJECTIVES, PRESETS, make_objective
 
 __all__ = ["description", "listing"]
 
@@ -33,7 +33,10 @@ def _call(objective: str) -> str:
 
 
 def description(expression: str) -> str:
-    """Return the documentation of one loss with its parameters, their values and ranges."""
+    """Return the documentation of one loss with its parameters, their values and ranges, or of an objective."""
+    name = expression.strip().split("(")[0].split("@")[0]
+    if name in OBJECTIVES:
+        return _objective_description(name, expression)
     made = make_loss(expression)
     loss, name = type(made), made.name
     parts = [f"{made}: lossmith.{loss.__name__}", _documentation(loss), _parameters(made)]
@@ -41,6 +44,33 @@ def description(expression: str) -> str:
         written = [f"  {name}@{classes} = {loss.for_classes(classes)!r}" for classes in loss.presets]
         parts.append("\n".join(["Published for a number of classes:", *written]))
     return "\n\n".join(part for part in parts if part)
+
+
+def _objective_description(name: str, expression: str) -> str:
+    if name != expression.strip():
+        make_objective(expression)  # for its errors
+    parts = [f"{expression}: an objective, for lossmith.make_objective and lossmith compare", _documentation(OBJECTIVES[name])]
+    parameters = [f"  {_objective_parameter(each)}" for each in inspect.signature(OBJECTIVES[name]).parameters.values()]
+    if parameters:
+        parts.append("\n".join(["Parameters:", *parameters]))
+    if name in PRESETS:
+        parts.append("\n".join(["Published for a data set:", *(f"  {_published(name, data)}" for data in DATA_SETS)]))
+    return "\n\n".join(parts)
+
+
+def _objective_parameter(parameter: inspect.Parameter) -> str:
+    if parameter.kind is parameter.VAR_KEYWORD:
+        return "PARAMETER=SCHEDULE, for any numeric parameters of the loss"
+    if parameter.default is None:
+        return f"{parameter.name}, any; its default if not given"
+    return parameter.name if parameter.default is parameter.empty else f"{parameter.name} = {parameter.default!r}"
+
+
+def _published(objective: str, data: str) -> str:
+    """Return how the preset for a data set is written, and what it stands for."""
+    preset = PRESETS[objective][list(DATA_SETS).index(data)]
+    parameters = {**preset.parameters, "learning_rate": preset.learning_rate, "weight_decay": preset.weight_decay}
+    return f"{objective}@{data}: {', '.join(f'{name} {value:.4g}' for name, value in parameters.items())}"
 
 
 def _summary(made_by: Callable[..., object]) -> str:

@@ -8,7 +8,7 @@ import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,9 @@ from lossmith.losses import (
     CrossEntropyLoss,
     LogitBias,
     SigmoidCrossEntropyLoss,
+    make_loss,
 )
+from lossmith.losses.contract import Options
 from lossmith.losses.expression import ExpressionReader
 from lossmith.losses.limits import Limits
 from lossmith.losses.nearest import nearest
@@ -233,8 +235,10 @@ PRESETS: dict[str, tuple[Published, Published, Published]] = {
 parameters of losses stand with the losses."""
 
 
-def make_objective(expression: str) -> Objective:
+def make_objective(expression: str, **options: Unpack[Options]) -> Objective:
     """Read an objective from text: one of the catalogue, or any loss; with ``@`` what a paper trained it with on a data set.
+
+    Options of ``torch.nn.CrossEntropyLoss``, such as class weights, go to its loss.
 
     >>> make_objective("cosine-softmax(tau=0.05)").head
     functools.partial(<class 'lossmith.heads.CosineLinear'>, tau=0.05, bias=True)
@@ -245,8 +249,11 @@ def make_objective(expression: str) -> Objective:
     >>> objective = make_objective("label-smoothing@cifar-10")
     >>> objective.loss, round(objective.learning_rate, 4), round(objective.weight_decay, 6)
     (label-smoothing(alpha=0.04), 0.1, 0.001778)
+    >>> make_objective("cosine-softmax", weight=[1.0, 2.0]).loss
+    ce(weight=[1.0, 2.0])
     """
-    return _ObjectiveReader(expression).read()
+    objective = _ObjectiveReader(expression).read()
+    return replace(objective, loss=make_loss(repr(objective.loss), **options)) if options else objective
 
 
 class _ObjectiveReader(ExpressionReader):

@@ -86,7 +86,7 @@ class MinibatchCKA:
         weight = 1.0 / (rows - 3)  # rows times the unbiased estimate, so that every example counts the same
         if self._cross is None:
             self._cross, self._first, self._second = np.zeros((len(a), len(b))), np.zeros(len(a)), np.zeros(len(b))
-        self._cross += weight * (a @ b.T)
+        self._cross += weight * (torch.from_numpy(a) @ torch.from_numpy(b).T).numpy()
         self._first += weight * np.square(a).sum(1)
         self._second += weight * np.square(b).sum(1)
         return self
@@ -117,7 +117,7 @@ def layer_similarity(
     *,
     first_layers: Sequence[str] | None = None,
     second_layers: Sequence[str] | None = None,
-    batch_size: int = 256,
+    batch_size: int = 64,
 ) -> LayerSimilarity:
     """Return the minibatch CKA of every layer of one model with every layer of another (figure 3 of Kornblith et al. 2021).
 
@@ -151,26 +151,25 @@ def unbiased_gram(features: Tensor) -> Array:
     precision = torch.promote_types(features.dtype, torch.float32)
     rows = features.detach().flatten(1) if features.dim() > 1 else features.detach().unsqueeze(1)
     moved = rows.to(precision) - rows[:1].to(precision)
-    # NumPy knows that the product is symmetric and forms half of it.
-    gram = moved.numpy() @ moved.numpy().T if moved.device.type == "cpu" else (moved @ moved.T).cpu().numpy()
-    gram = gram.astype(np.float64)
-    if not np.isfinite(gram).all():
+    gram = (moved @ moved.T).cpu().double()
+    if not gram.isfinite().all():
         raise ValueError("unbiased_gram: features must be finite, and their squares, too.")
     rounding = _ROUNDING * torch.finfo(precision).eps
     size = float(rows[0].double().square().sum())
-    if len(gram) < 4 or gram.diagonal().max() <= rounding**2 * size:
-        return np.zeros_like(gram)
-    return _u_centred(gram, rounding)
+    if len(gram) < 4 or float(gram.diagonal().max()) <= rounding**2 * size:
+        return np.zeros(gram.shape)
+    return _u_centred(gram, rounding).numpy()
 
 
-def _u_centred(gram: Array, rounding: float) -> Array:
+# In torch and not in NumPy, whose threads would go on waiting for work beside those that the model runs on.
+def _u_centred(gram: Tensor, rounding: float) -> Tensor:
     rows = len(gram)
-    centred = gram - np.diag(gram.diagonal())
-    size = np.linalg.norm(centred)
+    centred = gram.fill_diagonal_(0.0)
+    size = centred.norm()
     sums = centred.sum(1) / (rows - 2)
-    centred -= sums[:, None] + sums[None, :] - sums.sum() / (rows - 1)
-    np.fill_diagonal(centred, 0.0)
-    return centred if np.linalg.norm(centred) > rounding * size else np.zeros_like(centred)
+    centred = centred - (sums[:, None] + sums[None, :] - sums.sum() / (rows - 1))
+    centred.fill_diagonal_(0.0)
+    return centred if centred.norm() > rounding * size else torch.zeros_like(centred)
 
 
 def _as_tensor(features: Numbers) -> Tensor:

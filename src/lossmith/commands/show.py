@@ -3,12 +3,14 @@
 import argparse
 
 NAME = "show"
-HELP = "show one loss: formula, parameters, when to use it, reference"
+HELP = "show one loss or objective: formula, parameters, when to use it, reference"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take a loss."""
-    parser.add_argument("name", metavar="LOSS", help="a loss, such as gce, gce@1000, or '1.0*nce + 20*mae'")
+    parser.add_argument(
+        "name", metavar="LOSS", help="a loss or an objective, such as gce, '1.0*nce + 20*mae' or cosine-softmax"
+    )
 
 
 def run(options: argparse.Namespace) -> None:
