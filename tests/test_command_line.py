@@ -77,3 +77,8 @@ def test_a_star_import_brings_every_public_name():
     names: dict[str, object] = {}
     exec("from lossmith import *", names)  # noqa: S102
     assert {"make_loss", "tempered_softmax", "LossScheduler", *(loss.__name__ for loss in LOSSES.values())} <= set(names)
+
+
+def test_a_missing_file_is_named_without_numbers(tmp_path, capsys):
+    assert main(["compare", str(tmp_path / "missing.toml")]) == 2
+    assert capsys.readouterr().err == f"lossmith: {tmp_path / 'missing.toml'}: no such file or directory.\n"

@@ -354,3 +354,8 @@ def test_too_few_rows_to_divide():
         load_data(frame)
     assert str(error.value) == "table: no class has enough rows, 3 at least, to leave any for the validation split."
     assert len(load_data(frame, validation_share=0.0, test_share=0.0).train) == 4
+
+
+def test_resize_is_for_images() -> None:
+    with pytest.raises(ValueError, match=r"^load_data: resize is for folders of images, got it for iris\.$"):
+        load_data("iris", resize=8)

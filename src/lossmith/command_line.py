@@ -26,9 +26,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"lossmith: this needs {error.name}, which is not installed: pip install 'lossmith[all]'.", file=sys.stderr)
         return 2
     except (ValueError, OSError) as error:
-        print(f"lossmith: {error}", file=sys.stderr)
+        print(f"lossmith: {_in_words(error)}", file=sys.stderr)
         return 2
     return 0
+
+
+def _in_words(error: ValueError | OSError) -> str:
+    """Return what went wrong; errors of the system without their number."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror[0].lower()}{error.strerror[1:]}."
+    return str(error)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -196,6 +196,8 @@ def _check_given_once(splits: Mapping[str, Array | None], name: str) -> None:
 
 
 def _opened(source: Any, resize: int | tuple[int, int] | None, folder: str | Path | None) -> Table | Examples:
+    if resize is not None and not (isinstance(source, str | Path) and Path(source).expanduser().is_dir()):
+        raise ValueError(f"load_data: resize is for folders of images, got it for {_name(source)}.")
     if isinstance(source, str | Path):
         return _opened_path(source, resize, folder)
     if isinstance(source, pd.DataFrame):

@@ -168,14 +168,14 @@ class Comparison:
         parts = ", ".join(f"{len(getattr(data, part))} {part}" for part in ("train", "validation", "test"))
         rates = ", ".join(f"{rate:g}" for rate in settings.rates)
         where = " on each noise" if settings.search_noise == "each" else f" with noise {settings.noise[0]}"
-        tries = counted(settings.search_seeds, "seed")
+        tries, epochs = counted(settings.search_seeds, "seed"), counted(recipe.epochs, "epoch")
         counting = len(settings.losses) * len(settings.noise) * settings.seeds
         lines = {
             "data": f"{data.name}: {parts} rows of shape {data.input_shape}, {data.num_classes} classes",
             "notes": "\n          ".join(self.notes()),
             "losses": ", ".join(settings.losses),
             "noise": ", ".join(settings.noise),
-            "training": f"{recipe.model}, {recipe.epochs} epochs of batches of {recipe.batch_size}, {recipe.optimizer}",
+            "training": f"{recipe.model}, {epochs} of batches of {recipe.batch_size}, {recipe.optimizer}",
             "rates": f"{rates}: for each loss the best on the validation split by {tries}{where}",
             "runs": f"{settings.planned()}, of which {counting} count: {counted(settings.seeds, 'seed')} of each loss and noise",
             "time": f"about {duration(self._estimated_seconds())}",

@@ -40,10 +40,10 @@ def joined_results(studies: Sequence[RankedStudy]) -> pd.DataFrame:
     if len(set(names)) < len(names):
         raise ValueError("rank: a study is named more than once.")
     frames = [study.results.assign(data=name) for study, name in zip(studies, names, strict=True)]
-    joined = pd.concat(frames, ignore_index=True)
-    if joined.empty:
-        raise ValueError("rank: the studies have no results yet.")
-    return joined
+    for study, frame in zip(studies, frames, strict=True):
+        if frame.empty:
+            raise ValueError(f"rank: {study.folder} has no results yet.")
+    return pd.concat(frames, ignore_index=True)
 
 
 def ranking_text(ranking: Ranking, baseline: str, metric: str = "accuracy") -> str:
@@ -59,8 +59,13 @@ def ranking_text(ranking: Ranking, baseline: str, metric: str = "accuracy") -> s
     ]
     lines += _verdict(ranking)
     if ranking.left_out:
-        lines.append(f"Left out, since not every loss has results: {', '.join(map(str, ranking.left_out))}.")
+        lines.append(f"Left out, since not every loss has results: {', '.join(map(_block, ranking.left_out))}.")
     return "\n".join(lines)
+
+
+def _block(names: object) -> str:
+    """Return which data and noise a block is of."""
+    return " with ".join(map(str, names)) if isinstance(names, tuple) else str(names)
 
 
 def _verdict(ranking: Ranking) -> list[str]:

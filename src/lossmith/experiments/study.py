@@ -19,6 +19,7 @@ from lossmith.experiments.models import make_backbone, vocabulary_of
 from lossmith.experiments.plan import CURVES
 from lossmith.experiments.settings import Settings
 from lossmith.experiments.store import Store
+from lossmith.experiments.wording import counted
 from lossmith.losses.nearest import nearest
 from lossmith.objectives import make_objective
 
@@ -200,7 +201,7 @@ class Study:
         rest = "" if done == planned else f" Go on with: lossmith resume {self.folder}"
         heading = f"{self.folder}: {done} of {planned} runs are finished.{rest}"
         diverged = sum(run["diverged"] for run in self.store.runs())
-        notes = [f"{diverged} runs diverged, at learning rates too large for their loss."] if diverged else []
+        notes = [f"{counted(diverged, 'run')} diverged, at learning rates too large for their loss."] if diverged else []
         return "\n".join([heading, counts.rename_axis(index=None, columns=None).to_string(), *notes])
 
     def _runs(self) -> pd.DataFrame:

@@ -7,9 +7,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lossmith.losses.contract import ClassificationLoss
-from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
+from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
 from lossmith.numerics.sigmoid import softplus, summed_softplus_and_sigmoid
-from lossmith.numerics.temporaries import overwrite
+from lossmith.numerics.softmax import values_are_at_hand
+from lossmith.numerics.temporaries import overwrite, scale_kept
 
 __all__ = ["SigmoidCrossEntropyLoss"]
 
@@ -39,15 +40,15 @@ class SigmoidCrossEntropyLoss(ClassificationLoss):
         """Return the losses; for a factor per class, their sum."""
         if not target.is_floating_point():
             return rowwise_loss(_SigmoidTarget(), logits, target)
-        return _presence(logits, target, target.sum(1, keepdim=True) - target)
+        return rowwise_loss(_Presence(adds_up=True), logits, target)
 
     def weighted_soft_losses(self, logits: Tensor, probabilities: Tensor, weight: Tensor | None) -> Tensor:
         """Return equation 9 for any targets in [0, 1]; for a distribution, that is the expected class-weighted loss."""
         if weight is None:
-            return _presence(logits, probabilities, 1 - probabilities)
+            return rowwise_loss(_Presence(adds_up=False), logits, probabilities)
         present = probabilities * weight
         absent = (1 - probabilities) * _mean_weight_of_others(probabilities, present, weight)
-        return _presence(logits, present, absent)
+        return (present * softplus(-logits) + absent * softplus(logits)).sum(1)
 
     def predict_proba(self, logits: Tensor) -> Tensor:
         """Return the sigmoids, divided by their sum."""
@@ -80,9 +81,37 @@ class _SigmoidTarget(IndexRule):
         return (absent + softplus(against)).squeeze(1), (overwrite(slope, index, -torch.sigmoid(against)),)
 
 
-def _presence(logits: Tensor, present: Tensor, absent: Tensor) -> Tensor:
-    """Return the loss of classes that are present and absent to the given extents."""
-    return (present * softplus(-logits) + absent * softplus(logits)).sum(1)
+class _Presence:
+    """Classes that are present to extents t and absent to what is left of their sum, if they add up to that, and else of 1.
+
+    The loss is the sum of ``t softplus(-z) + (total - t) softplus(z)``, its gradient ``(total - t) sigmoid(z) - t sigmoid(-z)``.
+    """
+
+    def __init__(self, *, adds_up: bool) -> None:
+        self.adds_up = adds_up
+
+    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
+        return in_blocks(self._evaluate_rows, logits, target)
+
+    def _evaluate_rows(self, logits: Tensor, present: Tensor) -> Evaluation:
+        total = present.sum(1, keepdim=True) if self.adds_up else torch.ones_like(present[:, :1])
+        absent = total - present
+        if not values_are_at_hand(logits):
+            losses = (present * softplus(-logits) + absent * softplus(logits)).sum(1)
+            return losses, (absent * torch.sigmoid(logits) - present * torch.sigmoid(-logits),)
+        # softplus(z) = log(1 + exp(-|z|)) + max(z, 0): the logarithm is the same on both sides.
+        small = logits.abs().neg_().exp_()
+        outside = torch.where(logits > 0, absent, present).mul_(logits.abs())
+        losses = torch.addcmul(outside.sum(1, keepdim=True), total, torch.log1p(small).sum(1, keepdim=True))
+        slope = torch.where(logits > 0, torch.addcmul(absent, present, small, value=-1), (absent * small).sub_(present))
+        return losses.squeeze(1), (slope.div_(small.add_(1)),)
+
+    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
+        return scale_kept(saved[0], grad.unsqueeze(1))
+
+    def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
+        slope = softplus(logits).sum(1, keepdim=True) - logits if self.adds_up else -logits
+        return slope * grad.unsqueeze(1)
 
 
 def _mean_weight_of_others(probabilities: Tensor, weighted: Tensor, weight: Tensor) -> Tensor:

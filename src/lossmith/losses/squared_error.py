@@ -7,8 +7,8 @@ from torch import Tensor
 from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.limits import Limits
 from lossmith.numerics.norms import sum_of_squares
-from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
-from lossmith.numerics.temporaries import overwrite
+from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
+from lossmith.numerics.temporaries import add, overwrite
 
 __all__ = ["SquaredErrorLoss"]
 
@@ -50,9 +50,7 @@ class SquaredErrorLoss(ClassificationLoss):
         factor = self.scale / logits.shape[1]
         if not target.is_floating_point():
             return rowwise_loss(_TargetValue(factor, self.kappa, self.target), logits, target)
-        right = self.kappa * target * (logits - self.target).square()
-        wrong = (target.sum(1, keepdim=True) - target) * logits.square()
-        return factor * (right + wrong).sum(1)
+        return rowwise_loss(_EveryValue(factor, self.kappa, self.target), logits, target)
 
 
 class _TargetValue(IndexRule):
@@ -72,3 +70,21 @@ class _TargetValue(IndexRule):
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
         return super().pullback(2 * self.factor * grad, target, saved)
+
+
+class _EveryValue(_TargetValue):
+    """The same for a factor per class ``a_c``: the sum of ``kappa a_c (z_c - value)**2 + (sum(a) - a_c) z_c**2``."""
+
+    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
+        return in_blocks(self._evaluate_rows, logits, target)
+
+    def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
+        error, others = logits - self.value, target.sum(1, keepdim=True) - target
+        right, wrong = self.kappa * target * error, others * logits
+        losses = self.factor * (right * error + wrong * logits).sum(1)
+        return losses, (add(right, wrong),)
+
+    def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
+        squares = logits.square()
+        right = self.kappa * (logits - self.value).square()
+        return self.factor * (right + (squares.sum(1, keepdim=True) - squares)) * grad.unsqueeze(1)
