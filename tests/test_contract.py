@@ -226,6 +226,24 @@ def test_predict_proba(expression):
         assert torch.equal(probs.argmax(dim), logits.argmax(dim))
 
 
+def test_sums_have_probabilities_where_their_parts_agree():
+    logits = batch((6, CLASSES))[0]
+    for expression, part in {
+        "ce + logit-bias(mae, epsilon=3.0)": "ce",
+        "bi-tempered(t1=0.5, t2=2.0) + bi-tempered(t1=0.8, t2=2.0)": "bi-tempered(t1=0.5, t2=2.0)",
+        "ce + bi-tempered(t1=0.5, t2=1.0)": "ce",
+    }.items():
+        torch.testing.assert_close(make_loss(expression).predict_proba(logits), make_loss(part).predict_proba(logits))
+    for expression in (
+        "bi-tempered(t1=0.5, t2=2.0) + bi-tempered(t1=0.5, t2=3.0)",
+        "logit-norm(tau=0.1) + logit-norm(tau=0.2)",
+        "ce + sigmoid",
+        "mae + smooth-topk(k=2)",
+    ):
+        with pytest.raises(ValueError, match="have different probabilities"):
+            make_loss(expression).predict_proba(logits)
+
+
 @pytest.mark.parametrize("expression", CASES)
 def test_inputs_and_global_state_stay_as_they_were(expression):
     logits, indices, probabilities = batch((6, CLASSES))

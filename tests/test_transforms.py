@@ -1,5 +1,8 @@
 """torch.compile, torch.export and torch.func, for every loss of the catalogue."""
 
+import itertools
+from functools import partial
+
 import pytest
 import torch
 from torch._dynamo.utils import counters
@@ -61,6 +64,15 @@ def test_functional_gradients(expression, kind):
     tangent = torch.ones_like(LOGITS).cumsum(1)
     _, change = jvp(lambda logits: loss(logits, target), (LOGITS,), (tangent,))
     torch.testing.assert_close(change, (gradient(loss, LOGITS, target) * tangent).sum(), rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("lead", [20.0, 92.0, 800.0, 1e4])
+@pytest.mark.parametrize("expression", [case for case in CASES if "hard-topk" not in case])
+def test_second_derivatives_of_certain_predictions_are_finite(expression, lead):
+    logits = torch.tensor([[lead, 0.0, -1.0, 0.5, 0.2, 0.1, -0.3, 0.4]])
+    for dtype, target in itertools.product((torch.float32, torch.float64), (torch.tensor([0]), torch.tensor([1]))):
+        loss = partial(make_loss(expression), target=target)
+        assert torch.autograd.functional.hessian(loss, logits.to(dtype)).isfinite().all()
 
 
 def test_forward_mode_twice_is_refused_and_not_wrong():

@@ -33,6 +33,10 @@ class _TwoTemperatures(ClassificationLoss):
         """Return the tempered softmax of temperature t2."""
         return tempered_softmax(logits, self.t2, min(1, logits.dim() - 1))
 
+    def kind_of_probabilities(self) -> tuple[str | float, ...]:
+        """Return the temperature t2; at 1 it is the softmax."""
+        return super().kind_of_probabilities() if self.t2 == 1 else ("tempered softmax", self.t2)
+
 
 class BiTemperedLoss(_TwoTemperatures):
     """Bi-tempered logistic loss, ``-log_t1 p_y - (1 - sum_c p_c**(2-t1)) / (2-t1)``: for labels with noise of any kind.

@@ -94,6 +94,10 @@ class ClassificationLoss(nn.Module):
         """Return the class probabilities that belong to this loss."""
         return torch.softmax(logits, min(1, logits.dim() - 1))
 
+    def kind_of_probabilities(self) -> tuple[str | float, ...]:
+        """Return what makes these probabilities what they are: losses of the same kind can be parts of one sum."""
+        return ("softmax",)
+
     def forward(self, logits: Tensor, target: Tensor, *, sample_weight: Tensor | None = None) -> Tensor:
         """Return the loss, reduced as ``torch.nn.CrossEntropyLoss`` does.
 

@@ -2,6 +2,7 @@
 
 from typing import Unpack
 
+import torch
 from torch import Tensor
 
 from lossmith.losses.contract import Options
@@ -39,7 +40,10 @@ class FocalLoss(TargetProbabilityLoss):
 
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return the value and ``(1 - p)**gamma (1 - gamma p log p / (1 - p))``."""
-        modulation = target.rest ** as_input(self.gamma, target.rest)
+        rest = target.rest
+        if torch.is_grad_enabled():  # a root has no finite slope at 0, to which 1 - p may have been rounded
+            rest = rest.clamp_min(torch.finfo(rest.dtype).tiny)
+        modulation = rest ** as_input(self.gamma, rest)
         modulation = modulation if self.alpha is None else self.alpha * modulation
         value = multiply(modulation * target.log, -1.0)
         growth = multiply(multiply(target.log_over_rest, target.p), -self.gamma)

@@ -1,6 +1,5 @@
 """Generalised cross-entropy, between cross-entropy and the mean absolute error, and its relatives."""
 
-import math
 from typing import Unpack
 
 import torch
@@ -111,7 +110,8 @@ class AsymmetricGeneralizedCrossEntropyLoss(TargetProbabilityLoss):
         """Return ``log((b + p) / (b + 1))``, from the difference of the two where they differ little."""
         if 0 < self.b < 1 and values_are_at_hand(target.p) and target.p.numel() and target.p.amax().item() < (1 - self.b) / 2:
             return torch.log(target.p + b) - torch.log1p(b)
-        near = torch.log1p(-target.rest / (1 + self.b))
         if self.b >= 1:
-            return near
-        return torch.where(near > -math.log(2), near, torch.logaddexp(target.log, torch.log(b)) - torch.log1p(b))
+            return torch.log1p(-target.rest / (1 + self.b))
+        is_near = target.rest < (1 + self.b) / 2
+        near = torch.log1p(torch.where(is_near, -target.rest, 0.0) / (1 + self.b))  # where it is not, the slope may be infinite
+        return torch.where(is_near, near, torch.logaddexp(target.log, torch.log(b)) - torch.log1p(b))

@@ -74,6 +74,10 @@ class LogitBias(CompositeLoss):
         """Return the probabilities of the wrapped loss, without bias."""
         return self.loss.predict_proba(logits)
 
+    def kind_of_probabilities(self) -> tuple[str | float, ...]:
+        """Return that of the wrapped loss."""
+        return self.loss.kind_of_probabilities()
+
     def parameters_in_order(self) -> dict[str, object]:
         """Return the loss and its bias; the number of classes was only a way to say which bias."""
         return {"loss": self.loss, "epsilon": self.epsilon}

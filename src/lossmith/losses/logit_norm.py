@@ -54,6 +54,10 @@ class LogitNormLoss(ClassificationLoss):
         wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
         return torch.softmax(wide * (inverse_norm(wide, classes) / self.tau), classes).to(logits.dtype)
 
+    def kind_of_probabilities(self) -> tuple[str | float, ...]:
+        """Return the temperature."""
+        return ("softmax of normalised logits", self.tau)
+
 
 class _NormalizedLogits(IndexRule):
     """With ``v = s z``, ``s = 1 / (tau ||z||)`` and ``g = p(v) - onehot``, the gradient is ``s (g - tau**2 v (v . g))``.

@@ -55,6 +55,10 @@ class SigmoidCrossEntropyLoss(ClassificationLoss):
         # In logarithms, so that classes that are all improbable keep their proportions.
         return torch.softmax(F.logsigmoid(logits), min(1, logits.dim() - 1))
 
+    def kind_of_probabilities(self) -> tuple[str | float, ...]:
+        """Return that they are sigmoids."""
+        return ("sigmoids",)
+
     @staticmethod
     def init_bias_(head: nn.Module) -> None:
         """Set the biases of a final layer to ``-log K``, so that every class starts at a probability of about 1/K.

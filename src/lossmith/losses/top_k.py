@@ -82,6 +82,10 @@ class SmoothTopKLoss(_TopKLoss):
         """Return ``pi / k`` of every class: the top-k probabilities of the scores over k tau, normalised."""
         return topk_probabilities(logits, self.k, scale=self.k * self.tau)
 
+    def kind_of_probabilities(self) -> tuple[str | float, ...]:
+        """Return k and the scale."""
+        return ("top-k", self.k, self.k * self.tau)
+
     def _target_class(self, logits: Tensor, target: Tensor) -> Tensor:
         return rowwise_loss(_SmoothTopK(self.k, self.tau, self.margin), logits, target)
 

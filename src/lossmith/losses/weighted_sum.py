@@ -70,9 +70,13 @@ class WeightedSum(CompositeLoss):
 
     def predict_proba(self, logits: Tensor) -> Tensor:
         """Return the probabilities that belong to all parts; parts that disagree on what they are have none together."""
-        if len({type(loss).predict_proba for loss in self.parts}) > 1:
+        if len({loss.kind_of_probabilities() for loss in self.parts}) > 1:
             raise ValueError(f"WeightedSum: the parts of {self} have different probabilities; call predict_proba of one of them.")
         return self.parts[0].predict_proba(logits)
+
+    def kind_of_probabilities(self) -> tuple[str | float, ...]:
+        """Return what all parts have in common."""
+        return tuple(dict.fromkeys(kind for loss in self.parts for kind in loss.kind_of_probabilities()))
 
     def __repr__(self) -> str:
         """Return the sum as ``lossmith.make_loss`` reads it."""

@@ -143,8 +143,9 @@ class ClassProbabilities(Probability):
 
 
 def _log_over_rest(log: Tensor, rest: Tensor) -> Tensor:
-    has_rest = rest > 0
-    return torch.where(has_rest, log / torch.where(has_rest, rest, 1.0), -1.0)
+    """Where so little is left that the quotient overflows in derivatives, its series ends with the second term."""
+    is_little = rest < torch.finfo(rest.dtype).eps
+    return torch.where(is_little, -1 - rest / 2, log / torch.where(is_little, 1.0, rest))
 
 
 class TargetSoftmax(NamedTuple):
