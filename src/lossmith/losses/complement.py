@@ -1,6 +1,6 @@
 """Complement objective training: cross-entropy, and a flat distribution over the classes that are not the target."""
 
-from typing import Unpack
+from typing import NamedTuple, Unpack
 
 import torch
 from torch import Tensor
@@ -8,11 +8,10 @@ from torch import Tensor
 from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.limits import Limits
-from lossmith.losses.normalized import log_complement
 from lossmith.losses.weighted_sum import WeightedSum
 from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
 from lossmith.numerics.softmax import ClassProbabilities
-from lossmith.numerics.temporaries import overwrite
+from lossmith.numerics.temporaries import add, add_product, overwrite, scale_kept
 
 __all__ = ["ComplementEntropyLoss", "ComplementObjective"]
 
@@ -36,11 +35,7 @@ class ComplementEntropyLoss(ClassificationLoss):
 
     def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
         """Return the losses; for a factor per class, their sum."""
-        if not target.is_floating_point():
-            return rowwise_loss(_ComplementOfTarget(), logits, target)
-        top = logits.argmax(1, keepdim=True)
-        of_top = rowwise_loss(_ComplementOfTarget(), logits, top.squeeze(1)).unsqueeze(1)
-        return (target * _complement_of_each(logits, top).scatter(1, top, of_top)).sum(1)
+        return rowwise_loss(_ComplementOfEach() if target.is_floating_point() else _ComplementOfTarget(), logits, target)
 
 
 class ComplementObjective(WeightedSum):
@@ -96,22 +91,66 @@ class _ComplementOfTarget(IndexRule):
         return in_blocks(self._evaluate_rows, logits, target)
 
     def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
-        index = target.unsqueeze(1)
-        # The lowest finite number and not -inf, for a row of which nothing is left must not become NaN.
-        left = ClassProbabilities(logits.scatter(1, index, torch.finfo(logits.dtype).min))
-        log_shares = overwrite(left.log, index, 0.0)
-        shares = overwrite(left.p, index, 0.0)
-        losses = (shares * log_shares).sum(1, keepdim=True)
-        return losses.squeeze(1), (shares * (log_shares - losses),)
+        losses, gradient = _complement_of(logits, target.unsqueeze(1))
+        return losses.squeeze(1), (gradient,)
 
 
-def _complement_of_each(logits: Tensor, top: Tensor) -> Tensor:
-    """Return ``(sum over j != c of p_j log p_j) / (1 - p_c) - log(1 - p_c)`` for every class c but the most probable one.
+class _ComplementOfEach:
+    """For a factor per class ``a_c``, the sum of ``a_c E_c``, where ``E_c`` is the loss with class c as the target.
 
-    All other classes leave ``1 - p_c >= 1/2``, so that nothing here is divided by a small number.
+    ``E_c`` pulls at class j by ``p_j / q_c (log p_j - log q_c - E_c)``, where ``q_c = 1 - p_c``. For the sum over all c but j, a
+    sum of ``w_c = a_c / q_c`` and one of ``w_c (log q_c + E_c)`` are enough. The most probable class is cut out by itself: all
+    others leave ``q_c >= 1/2``, so that nothing is divided by a small number.
     """
+
+    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
+        return in_blocks(self._evaluate_rows, logits, target)
+
+    def _evaluate_rows(self, logits: Tensor, factors: Tensor) -> Evaluation:
+        top = logits.argmax(1, keepdim=True)
+        of_top, pull_of_top = _complement_of(logits, top)
+        classes, log_rest, inverse, entropies = _complement_of_each(logits, top)
+        losses = (factors * overwrite(entropies, top, of_top)).sum(1)
+        weights = overwrite(factors * inverse, top, 0.0)
+        shifts = weights * add(log_rest, entropies)
+        pulls = classes.log * (weights.sum(1, keepdim=True) - weights) - (shifts.sum(1, keepdim=True) - shifts)
+        return losses, (add_product(classes.p * pulls, pull_of_top, factors.gather(1, top)),)
+
+    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
+        return scale_kept(saved[0], grad.unsqueeze(1))
+
+    def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
+        top = logits.argmax(1, keepdim=True)
+        entropies = _complement_of_each(logits, top).entropies
+        return overwrite(entropies, top, _complement_of(logits, top)[0]) * grad.unsqueeze(1)
+
+
+def _complement_of(logits: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the loss for one class of each row as the target, ``(N, 1, ...)``, and its gradient."""
+    # The lowest finite number and not -inf, for a row of which nothing is left must not become NaN.
+    left = ClassProbabilities(logits.scatter(1, index, torch.finfo(logits.dtype).min))
+    log_shares = overwrite(left.log, index, 0.0)
+    shares = overwrite(left.p, index, 0.0)
+    losses = (shares * log_shares).sum(1, keepdim=True)
+    return losses, shares * (log_shares - losses)
+
+
+class _Complements(NamedTuple):
+    """What is left without each class but the most probable one, whose entries mean nothing."""
+
+    classes: ClassProbabilities
+    log_rest: Tensor
+    """``log(1 - p)``."""
+    inverse: Tensor
+    """``1 / (1 - p)``."""
+    entropies: Tensor
+    """``(sum over j != c of p_j log p_j) / (1 - p_c) - log(1 - p_c)``."""
+
+
+def _complement_of_each(logits: Tensor, top: Tensor) -> _Complements:
     classes = ClassProbabilities(logits)
-    log_probs, negative_entropies = classes.log, classes.p * classes.log
+    negative_entropies = classes.p * classes.log
     total = negative_entropies.sum(1, keepdim=True)
-    log_rest = log_complement(logits, log_probs).scatter(1, top, 0.0)
-    return (total - negative_entropies) * torch.exp(-log_rest) - log_rest
+    others = classes.p.scatter(1, top, 0.0)
+    log_rest, inverse = torch.log1p(-others), 1 / (1 - others)
+    return _Complements(classes, log_rest, inverse, (total - negative_entropies) * inverse - log_rest)
