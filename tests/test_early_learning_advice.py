@@ -7,6 +7,7 @@ import torch
 
 from lossmith import LOSSES, NoSolutionError, advise, average_error, make_loss, overlap, solution_map, transfer_parameters
 from lossmith.command_line import main
+from lossmith.early_learning.advice_table import table
 from lossmith.losses.adjustable import adjustable_numbers
 from lossmith.plots import FIGURES, early_learning
 from lossmith.plots import solution_map as solution_map_figure
@@ -227,3 +228,10 @@ def test_only_some_figures_take_classes(tmp_path, capsys):
     assert main(["figure", "early-learning", "--classes", "1", "--output", str(tmp_path)]) == 2
     assert capsys.readouterr().err == "lossmith: figure: --classes must be >= 2, got 1.\n"
     assert {name for name, figure in FIGURES.items() if figure.takes_classes} == {"early-learning"}
+
+
+@pytest.mark.parametrize(("classes", "noise", "hopeless"), [(10, 0.89, False), (10, 0.9, True), (2, 0.5, True), (2, 0.49, False)])
+def test_noise_that_no_loss_survives_is_said_to_be(classes, noise, hopeless):
+    advice = advise(classes, noise, ["ce", "gce"])
+    assert advice.is_hopeless == hopeless
+    assert ("no loss can tell" in table(advice)) == hopeless

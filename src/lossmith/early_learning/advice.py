@@ -75,6 +75,11 @@ class Advice:
     candidates: tuple[Candidate, ...]
     recommendations: tuple[Recommendation, ...]
 
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether true labels are no more frequent than each wrong one, if wrong ones are spread over all classes."""
+        return 1 - self.noise <= self.noise / (self.num_classes - 1)
+
 
 def advise(
     num_classes: int,

@@ -16,6 +16,8 @@ def table(advice: Advice) -> str:
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     numbered = [f"{place}. {each.loss}: {each.reason}." for place, each in enumerate(advice.recommendations, 1)]
     found = numbered or ["None of these losses learns with so many classes."]
+    if advice.is_hopeless:
+        found.append("But with so many wrong labels the true one is no more frequent than others: no loss can tell which it is.")
     title = f"{advice.num_classes} classes, {advice.noise:.0%} wrong labels, logits of spread {advice.sigma:g}"
     return "\n".join([title, "", *lines, "", "Recommended", *found, "", _legend(advice)])
 
