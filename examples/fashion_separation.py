@@ -23,7 +23,7 @@ from lossmith.analysis.tables import RunOutputs, by_loss, calibration_table, sep
 
 OBJECTIVES = {
     "softmax": 0.1,
-    "label-smoothing(alpha=0.1)": 0.1,
+    "label-smoothing(alpha=0.3)": 0.1,
     "dropout(keep=0.65)": 0.1,
     "extra-l2(1e-2)": 0.1,
     "logit-penalty(beta=0.01)": 0.1,
@@ -31,10 +31,11 @@ OBJECTIVES = {
     "cosine-softmax(tau=0.2)": 0.1,
     "sigmoid": 0.1,
     "squared-error": 0.3,
+    "label-smoothing(alpha=0.1)": 0.1,
     "logit-norm(tau=0.04)": 0.1,
     "cosine-softmax(tau=0.05)": 0.1,
 }
-"""With the largest learning rate of each. The last two have the temperatures published for a thousand classes."""
+"""With the largest learning rate of each. The last three have the parameters published for a thousand classes."""
 WIDTH = 64
 
 

@@ -1,6 +1,6 @@
 """What a loss may be called with, and one clear line where it is not that."""
 
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, cast
 
 import torch
 from torch import Tensor
@@ -10,6 +10,8 @@ __all__ = ["ClassIndices", "check_shapes", "one_hot"]
 
 def check_shapes(owner: str, logits: Tensor, target: Tensor, sample_weight: Tensor | None, weight: Tensor | None) -> None:
     """Raise an error that names the argument, what was expected and what came."""
+    if sample_weight is None and weight is None and _are_usual(logits, target):
+        return
     for name, value in (("logits", logits), ("target", target), ("sample_weight", sample_weight)):
         if not isinstance(value, Tensor) and not (name == "sample_weight" and value is None):
             raise TypeError(f"{owner}: {name} must be a tensor, got {type(value).__name__}.")
@@ -32,6 +34,14 @@ def check_shapes(owner: str, logits: Tensor, target: Tensor, sample_weight: Tens
         raise ValueError(f"{owner}: sample_weight must have shape {tuple(indices_shape)}, got {tuple(sample_weight.shape)}.")
     if weight is not None and weight.numel() != num_classes:
         raise ValueError(f"{owner}: weight must hold {num_classes} numbers, one per class of logits, got {weight.numel()}.")
+
+
+def _are_usual(logits: object, target: object) -> bool:
+    """Whether these are logits ``(N, C)`` and class indices, as nearly always: known in less time than all the rest takes."""
+    if type(logits) is not Tensor or type(target) is not Tensor or target.dtype is not torch.int64:
+        return False
+    shape = logits.shape
+    return len(shape) == 2 and shape[1] > 0 and target.shape == shape[:1] and logits.is_floating_point()
 
 
 class ClassIndices(NamedTuple):
@@ -68,7 +78,7 @@ def _bounds(target: Tensor) -> tuple[int, int] | None:
         return None
     try:
         low, high = torch.aminmax(target)
-        return int(low), int(high)
+        return cast("int", low.item()), cast("int", high.item())
     except RuntimeError:  # inside torch.vmap values cannot be read
         return None
 

@@ -162,9 +162,10 @@ def target_softmax(logits: Tensor, index: Tensor) -> TargetSoftmax:
     if values_are_at_hand(logits) and logits.numel():
         probs = torch.softmax(logits, 1)
         prob = probs.gather(1, index)
-        smallest, largest = (bound.item() for bound in torch.aminmax(prob))
-        if smallest > _SMALLEST and largest < _LARGEST:
-            rest = 1 - prob if largest < 0.5 else probs.scatter_(1, index, 0.0).sum(1, keepdim=True)
+        smallest, largest = torch.aminmax(prob)
+        most = largest.item()
+        if smallest.item() > _SMALLEST and most < _LARGEST:
+            rest = 1 - prob if most < 0.5 else probs.scatter_(1, index, 0.0).sum(1, keepdim=True)
             return TargetSoftmax(Probability(prob, rest), probs.scatter_(1, index, -rest))
     log_odds, others, other_sum = _log_odds(logits, index)
     target = _probability_by_log_odds(log_odds)
@@ -192,7 +193,7 @@ def _are_small(own: Tensor, surprise: Tensor) -> bool:
     """
     if not values_are_at_hand(own) or not own.numel():
         return False
-    return own.abs().amax().item() < _LARGEST_SUMMED and surprise.amax().item() < -_LOWEST_LOG
+    return torch.maximum(own.abs(), surprise).amax().item() < _LARGEST_SUMMED
 
 
 def values_are_at_hand(logits: Tensor) -> bool:
