@@ -369,16 +369,23 @@ def test_the_network_of_the_playground_has_the_gradient_of_torch(evaluate):
         torch.testing.assert_close(step, -0.02 * layer.grad / (layer.grad.abs() + 1e-8))
 
 
+# Within the page, so that however slow the machine is no training ends between looking at it and pausing it.
+TRAIN_AND_PAUSE = """async () => {
+  const button = document.querySelector("#train");
+  button.click();
+  while (!playground.learners[0].network.steps) await new Promise(requestAnimationFrame);
+  const whileTraining = button.textContent;
+  button.click();
+  return [whileTraining, button.textContent, document.querySelector("#learners").dataset.training];
+}"""
+
+
 def test_the_playground_trains_and_pauses(open_page):
     page = open_page("#loss=gce&loss=smooth-topk")
     results = page.locator(".result")
     assert results.all_inner_texts() == ["not trained yet", "not defined for two classes"]
-    page.locator("#train").click()
-    page.wait_for_function("document.querySelector('.result').textContent.includes('of the plane right')")
-    assert page.locator("#train").inner_text() == "Pause"
-    page.locator("#train").click()
-    assert page.locator("#learners").get_attribute("data-training") == "paused"
-    assert page.evaluate("playground.learners[0].network.steps") > 0
+    assert page.evaluate(TRAIN_AND_PAUSE) == ["Pause", "Train", "paused"]
+    assert "of the plane right" in results.first.inner_text()
     page.locator("#noise-kind").select_option("far")
     assert results.first.inner_text() == "not trained yet"
 

@@ -105,7 +105,7 @@ class TestNumbers:
         def relearned(run):
             x = study.test_features(run)
             x = x / x[fit].std(0).max()
-            how = {"strengths": np.logspace(-6, 5, 12), "max_iterations": 200, "tolerance": 1e-4}
+            how = {"strengths": np.logspace(-6, 5, 45), "max_iterations": 200, "tolerance": 1e-4}
             return transfer(x[fit], labels[fit], x[judge], labels[judge], **how).accuracy
 
         assert_measured(analysis.transfer, "relearned", averaged(study, relearned))

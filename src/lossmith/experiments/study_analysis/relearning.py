@@ -3,14 +3,12 @@
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from lossmith.analysis.transfer import STRENGTHS, transfer
+from lossmith.analysis.transfer import transfer
 
 __all__ = ["TRANSFER_ROWS", "relearned_accuracy"]
 
 TRANSFER_ROWS = 2000
 """Rows that a layer is learned on and judged by, together."""
-_STRENGTHS = STRENGTHS[::4]
-"""Of the 45 strengths of Kornblith et al. 2021 one a decade, which takes a third of the time."""
 _MOST_ITERATIONS = 200
 """Features that vary in hardly more than one direction need thousands with weak regularisation, to no avail."""
 
@@ -27,7 +25,5 @@ def relearned_accuracy(features: np.ndarray, labels: np.ndarray, fit: np.ndarray
     size = float(features[fit].std(0).max()) or 1.0
     seen, new = features[fit] / size, features[judge] / size
     with threadpool_limits(1):  # threads would wait for one another longer than the work takes
-        learned = transfer(
-            seen, labels[fit], new, labels[judge], strengths=_STRENGTHS, max_iterations=_MOST_ITERATIONS, tolerance=1e-4
-        )
+        learned = transfer(seen, labels[fit], new, labels[judge], max_iterations=_MOST_ITERATIONS, tolerance=1e-4)
     return learned.accuracy
