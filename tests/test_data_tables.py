@@ -273,7 +273,7 @@ def test_files_that_are_no_tables(tmp_path, content, message):
         ({"target": "Rating", "split_column": "city"}, "table: column 'city' must say train, validation or test, got 'Roma'."),
         ({"target": "Rating", "text": "tokens"}, "load_data: text must be 'ngrams' or 'words', got 'tokens'."),
         ({"target": "Rating", "test_share": 1.5}, "load_data: test_share must be in [0, 1), got 1.5."),
-        ({"target": "price"}, "table: needs two rows a class at least, got 240 rows for 240 classes."),
+        ({"target": "price"}, "table: needs two rows a class at least, got 240 rows for 240 classes. Is the target a quantity?"),
     ],
 )
 def test_wrong_arguments(options, message):
@@ -359,3 +359,11 @@ def test_too_few_rows_to_divide():
 def test_resize_is_for_images() -> None:
     with pytest.raises(ValueError, match=r"^load_data: resize is for folders of images, got it for iris\.$"):
         load_data("iris", resize=8)
+
+
+def test_a_quantity_as_target_is_pointed_out() -> None:
+    table = pd.DataFrame({"a": np.arange(40.0), "dose": np.tile([0.5, 1.0], 20)})
+    assert any("fractions" in note for note in load_data(table, target="dose").notes)
+    assert not any("fractions" in note for note in load_data(table.assign(dose=table.dose * 2), target="dose").notes)
+    with pytest.raises(ValueError, match=r"got 40 rows for 40 classes\. Is the target a quantity\?$"):
+        load_data(table.assign(dose=np.arange(40) / 7), target="dose")

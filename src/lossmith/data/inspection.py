@@ -17,7 +17,7 @@ _RARE = 10  # training rows
 
 
 def data_notes(inputs: Tensor, classes: Classes, splits: Splits) -> tuple[str, ...]:
-    """Return a line on wrong labels, on rare classes, on classes that a split lacks, and on equal inputs, where there are any."""
+    """Return a line each on quantities as classes, wrong labels, rare classes, classes that a split lacks, and equal inputs."""
     notes = [*_class_notes(classes.labels, classes.names, splits), *_duplicate_notes(inputs, classes.labels, splits)]
     if classes.true_labels is not None:
         wrong = (classes.labels != classes.true_labels)[splits.train.numpy()].mean()
@@ -29,6 +29,8 @@ def _class_notes(labels: Array, classes: tuple[str, ...], splits: Splits) -> lis
     train, validation, test = (np.bincount(labels[rows.numpy()], minlength=len(classes)) for rows in splits)
     rare = [f"{name!r} {count}" for name, count in zip(classes, train, strict=True) if 0 < count < _RARE]
     notes = [f"rare classes, by training rows: {listed(rare)}"] if rare else []
+    if _are_quantities(classes):
+        notes.insert(0, "the target holds numbers with fractions: each different number is a class of its own")
     for absent, what in (
         ((train == 0) & (test + validation > 0), "are in no training row, so no model can learn them"),
         ((train > 0) & (test == 0), "are in no test row" + (", having too few rows" if rare else "")),
@@ -37,6 +39,19 @@ def _class_notes(labels: Array, classes: tuple[str, ...], splits: Splits) -> lis
         if absent.any():
             notes.append(f"classes {quoted(itertools.compress(classes, absent))} {what}")
     return notes
+
+
+def _are_quantities(names: tuple[str, ...]) -> bool:
+    """Whether the classes look like a quantity that was measured.
+
+    >>> _are_quantities(("0.5", "1", "2.25")), _are_quantities(("0", "1", "2")), _are_quantities(("v1.5", "2.5"))
+    (True, False, False)
+    """
+    try:
+        numbers = [float(name) for name in names]
+    except ValueError:
+        return False
+    return not all(number.is_integer() for number in numbers)
 
 
 class _Duplicates(NamedTuple):

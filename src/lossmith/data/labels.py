@@ -85,7 +85,8 @@ def _check(names: Sequence[str], labels: Sequence[str], owner: str) -> None:
         found = f"only {labels[0]!r}" if labels else "none"
         raise ValueError(f"{owner}: needs two classes at least, got {found}.")
     if len(labels) < 2 * len(names):
-        raise ValueError(f"{owner}: needs two rows a class at least, got {len(labels)} rows for {len(names)} classes.")
+        found = f"{len(labels)} rows for {len(names)} classes. Is the target a quantity?"
+        raise ValueError(f"{owner}: needs two rows a class at least, got {found}")
 
 
 def _numbers(labels: Sequence[str], number: Mapping[str, int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
