@@ -112,7 +112,7 @@ def test_prepared_data_comes_back():
         ((np.where(FEATURES > 0.99, np.nan, FEATURES), LABELS), "inputs must be finite, got "),
         ((FEATURES, LABELS[:-1]), "arrays: inputs and labels must be equally many, got 60 and 59."),
         ((FEATURES, LABELS * 0), "arrays: needs two classes at least, got only '0'."),
-        ((FEATURES[:3], [0, 1, 2]), "arrays: needs two rows a class at least, got 3 rows for 3 classes. Is the target a quantity?"),
+        ((FEATURES[:2], [0, 1]), "arrays: needs two rows a class at least, got 2 rows for 2 classes. Is the target a quantity?"),
         ((FEATURES, LABELS, LABELS), "arrays: arrays must be a pair (X, y), got 3."),
         ((FEATURES, DRAW.random((60, 3))), "arrays: labels must be one for each example, got shape (60, 3)."),
         ((DRAW.random((60, 2, 3, 4, 5)), LABELS), "inputs must be features (n, d) or images with 1, 3 or 4 channels, got shape"),
