@@ -4,9 +4,9 @@ import torch
 from torch import Tensor
 
 from lossmith.losses.contract import ClassificationLoss
-from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
-from lossmith.numerics.softmax import target_softmax
-from lossmith.numerics.temporaries import overwrite
+from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
+from lossmith.numerics.softmax import ClassProbabilities, target_softmax
+from lossmith.numerics.temporaries import overwrite, scale_kept
 
 __all__ = ["MaximumProbabilityCrossEntropyLoss"]
 
@@ -29,11 +29,7 @@ class MaximumProbabilityCrossEntropyLoss(ClassificationLoss):
 
     def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
         """Return the losses; for a factor per class, their sum."""
-        if not target.is_floating_point():
-            return rowwise_loss(_MaximumProbability(), logits, target)
-        log_probs = torch.log_softmax(logits, 1)
-        lead = -torch.exp(log_probs.amax(1, keepdim=True)) * torch.expm1(logits - logits.amax(1, keepdim=True))
-        return -(target * lead * log_probs).sum(1)
+        return rowwise_loss(_EveryClass() if target.is_floating_point() else _MaximumProbability(), logits, target)
 
 
 class _MaximumProbability(IndexRule):
@@ -56,3 +52,37 @@ class _MaximumProbability(IndexRule):
         lag = 2 * prob + bystanders.sum(1, keepdim=True)
         gradient = overwrite(bystanders * (lead - lead * cost), rival, rival_prob * (lead + cost * lag))
         return (lead * cost).squeeze(1), (overwrite(gradient, index, -(lead * rest + cost * prob * (1 + lead))),)
+
+
+class _EveryClass:
+    """The same for a factor per class ``a_c``: the sum of ``a_c D_c L_c``, which pulls at class j by
+
+    ``p_j sum_c(a_c D_c (1 - L_c)) - a_j (p_j L_j + D_j)``, and at m by ``p_m sum_c a_c (D_c + L_c (1 - D_c))`` over all other c.
+    """
+
+    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
+        return in_blocks(self._evaluate_rows, logits, target)
+
+    def _evaluate_rows(self, logits: Tensor, factors: Tensor) -> Evaluation:
+        top, classes, lead = _leads(logits)
+        cost = -classes.log
+        losses = (factors * lead * cost).sum(1, keepdim=True)
+        prob = classes.p.gather(1, top)
+        lag = classes.p + classes.p.scatter(1, top, 0.0).sum(1, keepdim=True)  # 1 - D, without a difference
+        at_top = prob * (factors * torch.addcmul(lead, cost, lag)).scatter(1, top, 0.0).sum(1, keepdim=True)
+        shared = (factors * lead).sum(1, keepdim=True) - losses
+        gradient = classes.p * shared - factors * torch.addcmul(lead, classes.p, cost)
+        return losses.squeeze(1), (overwrite(gradient, top, at_top),)
+
+    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
+        return scale_kept(saved[0], grad.unsqueeze(1))
+
+    def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
+        _, classes, lead = _leads(logits)
+        return lead * classes.log * -grad.unsqueeze(1)
+
+
+def _leads(logits: Tensor) -> tuple[Tensor, ClassProbabilities, Tensor]:
+    """Return the most probable class of each row, the probabilities, and by how much it leads each class."""
+    top, classes = logits.argmax(1, keepdim=True), ClassProbabilities(logits)
+    return top, classes, -classes.p.gather(1, top) * torch.expm1(logits - logits.gather(1, top))
