@@ -1,5 +1,7 @@
 """Losses and gradients against 400-digit arithmetic, to the last digits that their precision allows."""
 
+import itertools
+
 import mpmath
 import pytest
 import torch
@@ -129,3 +131,23 @@ def test_single_precision_follows_double_on_large_batches(expression, seed):
         largest = torch.maximum(largest, 1 / -torch.log_softmax(wide.detach(), 1).sum(1, keepdim=True))
     normal = (largest > 64 * torch.finfo(torch.float32).tiny).expand_as(gradient)
     assert ((gradient.double() - exact_gradient).abs() <= 2e-6 * largest)[normal].all()
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 5.0, 20.0, 100.0, 1000.0])
+# The squared error multiplies the sum of the probabilities, which is rounded, with squares of logits.
+@pytest.mark.parametrize(("expression", "rounded"), [("mpce", 0.0), ("sigmoid", 0.0), ("squared-error", 2**-24)])
+def test_class_probabilities_in_single_precision(expression, rounded, scale):
+    generator = torch.Generator().manual_seed(0)
+    loss = make_loss(expression, reduction="none")
+    for classes, sharpness in itertools.product((2, 3, 10, 100), (1.0, 5.0, 30.0)):
+        logits = scale * torch.randn(50, classes, generator=generator)
+        target = torch.softmax(sharpness * torch.randn(50, classes, generator=generator), 1)
+        values, gradients = [], []
+        for dtype in (torch.float32, torch.float64):
+            leaf = logits.to(dtype).requires_grad_()
+            values.append(loss(leaf, target.to(dtype)))
+            gradients.append(torch.autograd.grad(values[-1].sum(), leaf)[0].double())
+        slack = 1e-30 + rounded * logits.square().amax().item()
+        torch.testing.assert_close(values[0].double(), values[1], rtol=2e-6, atol=slack)
+        largest = gradients[1].abs().amax(1, keepdim=True)
+        assert ((gradients[0] - gradients[1]).abs() <= 2e-6 * largest + 1e-30).all()
