@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 import torch
 from torch._dynamo.utils import counters
+from torch.autograd import forward_ad
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 
 from cases import CASES
@@ -64,6 +65,23 @@ def test_functional_gradients(expression, kind):
     tangent = torch.ones_like(LOGITS).cumsum(1)
     _, change = jvp(lambda logits: loss(logits, target), (LOGITS,), (tangent,))
     torch.testing.assert_close(change, (gradient(loss, LOGITS, target) * tangent).sum(), rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("keeps_graph", [False, True])
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("expression", CASES)
+def test_gradients_have_tangents(expression, kind, keeps_graph):
+    """Hessian times vector, forward over reverse, for which no gradient of the gradient is recorded."""
+    loss, target = make_loss(expression), TARGETS[kind]
+    vector = torch.ones_like(LOGITS).cumsum(1)
+    with forward_ad.dual_level():
+        logits = forward_ad.make_dual(LOGITS.clone().requires_grad_(), vector)
+        (slope,) = torch.autograd.grad(loss(logits, target), logits, retain_graph=keeps_graph)
+        change = forward_ad.unpack_dual(slope).tangent
+    assert not slope.requires_grad
+    if "hard-topk" not in expression:  # whose gradient is constant
+        product = torch.autograd.functional.vhp(lambda logits: loss(logits, target), LOGITS, vector)[1]
+        torch.testing.assert_close(change, product, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("lead", [20.0, 92.0, 800.0, 1e4])
