@@ -129,3 +129,25 @@ def test_single_precision_follows_double_on_large_batches(expression, seed):
         largest = torch.maximum(largest, 1 / -torch.log_softmax(wide.detach(), 1).sum(1, keepdim=True))
     normal = (largest > 64 * torch.finfo(torch.float32).tiny).expand_as(gradient)
     assert ((gradient.double() - exact_gradient).abs() <= 2e-6 * largest)[normal].all()
+
+
+@pytest.mark.parametrize("lead", [0.0, 6.0, 10.25, 13.5])
+@pytest.mark.parametrize("shape", [(1000,), (30000,), (100, 3), (1000, 3)])
+@pytest.mark.parametrize("expression", ["ce", "gce", "focal", "agce", "nce", "nce-mae", "nf"])
+def test_many_classes_behind_a_single_one(expression, shape, lead):
+    """Exponentials that are all alike are all rounded to the same side when they are added to a large one."""
+    logits = torch.zeros(2, *shape)
+    logits[:, 0] = lead
+    target = torch.zeros(2, *shape[1:], dtype=torch.long)
+    target[1] = 1
+    loss = make_loss(expression, reduction="none")
+    single, double = (value_and_gradient(loss, logits.to(dtype), target) for dtype in (torch.float32, torch.float64))
+    torch.testing.assert_close(single[0].double(), double[0], rtol=2e-6, atol=0)
+    error = (single[1].double() - double[1]).abs().amax(1) / double[1].abs().amax(1)
+    assert error.max() <= 2e-6
+
+
+def value_and_gradient(loss, logits, target):
+    leaf = logits.requires_grad_()
+    losses = loss(leaf, target)
+    return losses.detach(), torch.autograd.grad(losses.sum(), leaf)[0]
