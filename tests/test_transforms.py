@@ -6,8 +6,10 @@ from functools import partial
 import pytest
 import torch
 from torch._dynamo.utils import counters
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from cases import CASES
 from lossmith import GeneralizedCrossEntropyLoss, make_loss, tempered_softmax
@@ -127,3 +129,23 @@ def test_exported(expression, kind):
     loss, target = make_loss(expression), TARGETS[kind]
     program = torch.export.export(loss, (LOGITS, target))
     torch.testing.assert_close(program.module()(LOGITS, target), loss(LOGITS, target), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("expression", CASES)
+def test_tensors_without_values(expression, kind):
+    """As estimates of memory use them; nothing of them may be left in what is computed afterwards."""
+    loss, target = make_loss(expression), TARGETS[kind]
+    with FakeTensorMode() as mode:
+        logits = mode.from_tensor(LOGITS).requires_grad_()
+        loss(logits, mode.from_tensor(target)).backward()
+    assert logits.grad.shape == LOGITS.shape
+    assert loss(LOGITS, target).isfinite()
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("expression", CASES)
+def test_traced_with_any_values(expression, kind):
+    loss, target = make_loss(expression), TARGETS[kind]
+    traced = make_fx(loss)(LOGITS, target)
+    torch.testing.assert_close(traced(-9 * LOGITS, target), loss(-9 * LOGITS, target), rtol=1e-9, atol=1e-12)

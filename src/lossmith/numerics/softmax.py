@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from lossmith.numerics.temporaries import overwrite
+from lossmith.numerics.tracing import is_traced
 
 __all__ = [
     "ClassProbabilities",
@@ -233,7 +234,7 @@ def _are_small(own: Tensor, surprise: Tensor) -> bool:
 
 def values_are_at_hand(logits: Tensor) -> bool:
     """Whether a decision that depends on values costs nothing: not on accelerators, in graphs, recorded gradients or vmap."""
-    if logits.device.type != "cpu" or torch.is_grad_enabled() or torch.compiler.is_compiling():
+    if logits.device.type != "cpu" or torch.is_grad_enabled() or is_traced():
         return False
     return not torch._C._are_functorch_transforms_active()
 
