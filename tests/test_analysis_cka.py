@@ -197,6 +197,11 @@ def test_small_batches_are_left_out():
         MinibatchCKA().update([x[:3]], [y[:3]]).result()
 
 
+@pytest.mark.parametrize("rows", range(4))
+def test_gram_of_few_rows(rows):
+    np.testing.assert_array_equal(unbiased_gram(torch.randn(rows, 5)), np.zeros((rows, rows)))
+
+
 def test_bad_input():
     with pytest.raises(ValueError, match=r"^linear_cka: second must have 2 entries, one for each row, got 3\.$"):
         linear_cka(np.eye(2), np.eye(3))

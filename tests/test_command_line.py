@@ -8,7 +8,7 @@ import pytest
 
 from lossmith import LOSSES
 from lossmith.command_line import main
-from lossmith.objectives import OBJECTIVES, PRESETS
+from lossmith.objectives import OBJECTIVES, PRESETS, make_objective
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess:
@@ -60,6 +60,19 @@ def test_show_objective(name, capsys):
     assert shown.startswith(f"{name}: an objective")
     assert all(parameter in shown for parameter in inspect.signature(OBJECTIVES[name]).parameters if parameter != "schedules")
     assert (f"{name}@cifar-10: " in shown) == (name in PRESETS)
+
+
+@pytest.mark.parametrize("name", [name for name in PRESETS if name in LOSSES])
+def test_show_loss_with_the_preset_of_a_data_set(name, capsys):
+    assert main(["show", f"{name}@cifar-100"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"{make_objective(f'{name}@cifar-100').loss}: lossmith.{LOSSES[name].__name__}")
+    assert f"  {name}@cifar-100: " in shown
+
+
+def test_show_takes_spaces(capsys):
+    assert main(["show", " cosine-softmax (tau=0.1) "]) == 0
+    assert capsys.readouterr().out.startswith("cosine-softmax (tau=0.1): an objective")
 
 
 def test_show_objective_with_a_wrong_parameter(capsys):

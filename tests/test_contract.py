@@ -232,6 +232,7 @@ def test_sums_have_probabilities_where_their_parts_agree():
         "ce + logit-bias(mae, epsilon=3.0)": "ce",
         "bi-tempered(t1=0.5, t2=2.0) + bi-tempered(t1=0.8, t2=2.0)": "bi-tempered(t1=0.5, t2=2.0)",
         "ce + bi-tempered(t1=0.5, t2=1.0)": "ce",
+        "logit-bias(2.0*smooth-topk(k=2, tau=1.0), epsilon=1.0) + smooth-topk(k=2)": "smooth-topk(k=2)",
     }.items():
         torch.testing.assert_close(make_loss(expression).predict_proba(logits), make_loss(part).predict_proba(logits))
     for expression in (
@@ -239,6 +240,7 @@ def test_sums_have_probabilities_where_their_parts_agree():
         "logit-norm(tau=0.1) + logit-norm(tau=0.2)",
         "ce + sigmoid",
         "mae + smooth-topk(k=2)",
+        "smooth-topk(k=2, tau=1.5) + logit-bias(smooth-topk(k=2, tau=1.5) + smooth-topk(k=3, tau=0.6666666666666666), epsilon=1)",
     ):
         with pytest.raises(ValueError, match="have different probabilities"):
             make_loss(expression).predict_proba(logits)

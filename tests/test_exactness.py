@@ -151,3 +151,25 @@ def test_class_probabilities_in_single_precision(expression, rounded, scale):
         torch.testing.assert_close(values[0].double(), values[1], rtol=2e-6, atol=slack)
         largest = gradients[1].abs().amax(1, keepdim=True)
         assert ((gradients[0] - gradients[1]).abs() <= 2e-6 * largest + 1e-30).all()
+
+
+@pytest.mark.parametrize("lead", [0.0, 6.0, 10.25, 13.5])
+@pytest.mark.parametrize("shape", [(1000,), (30000,), (100, 3), (1000, 3)])
+@pytest.mark.parametrize("expression", ["ce", "gce", "focal", "agce", "nce", "nce-mae", "nf"])
+def test_many_classes_behind_a_single_one(expression, shape, lead):
+    """Exponentials that are all alike are all rounded to the same side when they are added to a large one."""
+    logits = torch.zeros(2, *shape)
+    logits[:, 0] = lead
+    target = torch.zeros(2, *shape[1:], dtype=torch.long)
+    target[1] = 1
+    loss = make_loss(expression, reduction="none")
+    single, double = (value_and_gradient(loss, logits.to(dtype), target) for dtype in (torch.float32, torch.float64))
+    torch.testing.assert_close(single[0].double(), double[0], rtol=2e-6, atol=0)
+    error = (single[1].double() - double[1]).abs().amax(1) / double[1].abs().amax(1)
+    assert error.max() <= 2e-6
+
+
+def value_and_gradient(loss, logits, target):
+    leaf = logits.requires_grad_()
+    losses = loss(leaf, target)
+    return losses.detach(), torch.autograd.grad(losses.sum(), leaf)[0]

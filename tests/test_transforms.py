@@ -6,7 +6,10 @@ from functools import partial
 import pytest
 import torch
 from torch._dynamo.utils import counters
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.autograd import forward_ad
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from cases import CASES
 from lossmith import GeneralizedCrossEntropyLoss, make_loss, tempered_softmax
@@ -66,6 +69,23 @@ def test_functional_gradients(expression, kind):
     torch.testing.assert_close(change, (gradient(loss, LOGITS, target) * tangent).sum(), rtol=1e-10, atol=1e-13)
 
 
+@pytest.mark.parametrize("keeps_graph", [False, True])
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("expression", CASES)
+def test_gradients_have_tangents(expression, kind, keeps_graph):
+    """Hessian times vector, forward over reverse, for which no gradient of the gradient is recorded."""
+    loss, target = make_loss(expression), TARGETS[kind]
+    vector = torch.ones_like(LOGITS).cumsum(1)
+    with forward_ad.dual_level():
+        logits = forward_ad.make_dual(LOGITS.clone().requires_grad_(), vector)
+        (slope,) = torch.autograd.grad(loss(logits, target), logits, retain_graph=keeps_graph)
+        change = forward_ad.unpack_dual(slope).tangent
+    assert not slope.requires_grad
+    if "hard-topk" not in expression:  # whose gradient is constant
+        product = torch.autograd.functional.vhp(lambda logits: loss(logits, target), LOGITS, vector)[1]
+        torch.testing.assert_close(change, product, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("lead", [20.0, 92.0, 800.0, 1e4])
 @pytest.mark.parametrize("expression", [case for case in CASES if "hard-topk" not in case])
 def test_second_derivatives_of_certain_predictions_are_finite(expression, lead):
@@ -109,3 +129,23 @@ def test_exported(expression, kind):
     loss, target = make_loss(expression), TARGETS[kind]
     program = torch.export.export(loss, (LOGITS, target))
     torch.testing.assert_close(program.module()(LOGITS, target), loss(LOGITS, target), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("expression", CASES)
+def test_tensors_without_values(expression, kind):
+    """As estimates of memory use them; nothing of them may be left in what is computed afterwards."""
+    loss, target = make_loss(expression), TARGETS[kind]
+    with FakeTensorMode() as mode:
+        logits = mode.from_tensor(LOGITS).requires_grad_()
+        loss(logits, mode.from_tensor(target)).backward()
+    assert logits.grad.shape == LOGITS.shape
+    assert loss(LOGITS, target).isfinite()
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("expression", CASES)
+def test_traced_with_any_values(expression, kind):
+    loss, target = make_loss(expression), TARGETS[kind]
+    traced = make_fx(loss)(LOGITS, target)
+    torch.testing.assert_close(traced(-9 * LOGITS, target), loss(-9 * LOGITS, target), rtol=1e-9, atol=1e-12)

@@ -34,28 +34,26 @@ def _call(objective: str) -> str:
 
 def description(expression: str) -> str:
     """Return the documentation of one loss with its parameters, their values and ranges, or of an objective."""
-    name = expression.strip().split("(")[0].split("@")[0]
+    name = expression.partition("(")[0].partition("@")[0].strip()
     if name in OBJECTIVES:
-        return _objective_description(name, expression)
-    made = make_loss(expression)
+        return _objective_description(name, expression.strip())
+    made = make_objective(expression).loss if name in PRESETS else make_loss(expression)
     loss, name = type(made), made.name
     parts = [f"{made}: lossmith.{loss.__name__}", _documentation(loss), _parameters(made)]
     if loss.presets:
         written = [f"  {name}@{classes} = {loss.for_classes(classes)!r}" for classes in loss.presets]
         parts.append("\n".join(["Published for a number of classes:", *written]))
-    return "\n\n".join(part for part in parts if part)
+    return "\n\n".join(part for part in (*parts, _published(name)) if part)
 
 
 def _objective_description(name: str, expression: str) -> str:
-    if name != expression.strip():
+    if name != expression:
         make_objective(expression)  # for its errors
     parts = [f"{expression}: an objective, for lossmith.make_objective and lossmith compare", _documentation(OBJECTIVES[name])]
     parameters = [f"  {_objective_parameter(each)}" for each in inspect.signature(OBJECTIVES[name]).parameters.values()]
     if parameters:
         parts.append("\n".join(["Parameters:", *parameters]))
-    if name in PRESETS:
-        parts.append("\n".join(["Published for a data set:", *(f"  {_published(name, data)}" for data in DATA_SETS)]))
-    return "\n\n".join(parts)
+    return "\n\n".join(part for part in (*parts, _published(name)) if part)
 
 
 def _objective_parameter(parameter: inspect.Parameter) -> str:
@@ -66,11 +64,19 @@ def _objective_parameter(parameter: inspect.Parameter) -> str:
     return parameter.name if parameter.default is parameter.empty else f"{parameter.name} = {parameter.default!r}"
 
 
-def _published(objective: str, data: str) -> str:
-    """Return how the preset for a data set is written, and what it stands for."""
-    preset = PRESETS[objective][list(DATA_SETS).index(data)]
-    parameters = {**preset.parameters, "learning_rate": preset.learning_rate, "weight_decay": preset.weight_decay}
-    return f"{objective}@{data}: {', '.join(f'{name} {value:.4g}' for name, value in parameters.items())}"
+def _published(name: str) -> str:
+    """Return how the presets for data sets are written, and what they stand for; nothing where there are none."""
+    if name not in PRESETS:
+        return ""
+    lines = [f"  {name}@{data}: {_preset(name, data)}" for data in DATA_SETS]
+    return "\n".join(["Published for a data set, for lossmith.make_objective and lossmith compare:", *lines])
+
+
+def _preset(name: str, data: str) -> str:
+    preset = PRESETS[name][list(DATA_SETS).index(data)]
+    of_loss = LOSSES[name].presets.get(DATA_SETS[data], {}) if name in LOSSES else {}
+    training = {"learning_rate": preset.learning_rate, "weight_decay": preset.weight_decay}
+    return ", ".join(f"{parameter} {value:.4g}" for parameter, value in {**of_loss, **preset.parameters, **training}.items())
 
 
 def _summary(made_by: Callable[..., object]) -> str:

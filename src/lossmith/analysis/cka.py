@@ -155,8 +155,7 @@ def unbiased_gram(features: Tensor) -> Array:
     if not gram.isfinite().all():
         raise ValueError("unbiased_gram: features must be finite, and their squares, too.")
     rounding = _ROUNDING * torch.finfo(precision).eps
-    size = float(rows[0].double().square().sum())
-    if len(gram) < 4 or float(gram.diagonal().max()) <= rounding**2 * size:
+    if len(gram) < 4 or float(gram.diagonal().max()) <= rounding**2 * float(rows[0].double().square().sum()):
         return np.zeros(gram.shape)
     return _u_centred(gram, rounding).numpy()
 

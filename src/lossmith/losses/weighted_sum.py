@@ -75,8 +75,9 @@ class WeightedSum(CompositeLoss):
         return self.parts[0].predict_proba(logits)
 
     def kind_of_probabilities(self) -> tuple[str | float, ...]:
-        """Return what all parts have in common."""
-        return tuple(dict.fromkeys(kind for loss in self.parts for kind in loss.kind_of_probabilities()))
+        """Return that of all parts, or that there is none."""
+        kind, *others = {loss.kind_of_probabilities() for loss in self.parts}
+        return ("none",) if others else kind
 
     def __repr__(self) -> str:
         """Return the sum as ``lossmith.make_loss`` reads it."""

@@ -16,6 +16,8 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from lossmith.numerics.tracing import is_traced
+
 __all__ = ["Normalised", "has_double", "integer_power", "normalise", "step_limit"]
 
 # Exponents beyond this overflow in single precision. A shortened step is still one towards the root.
@@ -124,7 +126,7 @@ def _is_constant(number: float) -> bool:
 
 
 def _values_are_at_hand(logits: Tensor) -> bool:
-    return logits.device.type == "cpu" and not torch.compiler.is_compiling() and logits.numel() > 0
+    return logits.device.type == "cpu" and not is_traced() and logits.numel() > 0
 
 
 def _raise_not_finite(peak: Tensor, owner: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 import torch
 from torch import Tensor
 
-from lossmith.numerics.temporaries import scale_kept
+from lossmith.numerics.temporaries import is_in_forward_mode, scale_kept
 
 __all__ = ["IndexRule", "Rule", "in_blocks", "refuse_forward_mode_twice", "rowwise_loss"]
 
@@ -81,8 +81,7 @@ def _keep(ctx: Any, logits: Tensor, target: Tensor, rule: Rule, saved: tuple[Ten
 
 def _tangent(ctx: Any, tangent: Tensor | None, target_tangent: Tensor | None) -> Tensor:
     logits, target, *_ = ctx.saved_tensors
-    with torch.enable_grad():  # the tangent may have tangents: let every transform see how it depends on the logits
-        _, saved = ctx.rule.evaluate(logits, target)
+    saved = _seen_by_autograd(ctx.rule, logits, target)
     one = torch.ones_like(logits.select(1, 0))
     slope = torch.zeros_like(one)
     if tangent is not None:
@@ -90,6 +89,12 @@ def _tangent(ctx: Any, tangent: Tensor | None, target_tangent: Tensor | None) ->
     if target_tangent is not None:
         slope = slope + (ctx.rule.target_pullback(one, logits, target) * target_tangent).sum(1)
     return slope
+
+
+def _seen_by_autograd(rule: Rule, logits: Tensor, target: Tensor) -> tuple[Tensor, ...]:
+    """Evaluate anew what will be differentiated once more: every transform has to see how it depends on the logits."""
+    with torch.enable_grad():
+        return rule.evaluate(logits, target)[1]
 
 
 class _TracedLoss(torch.autograd.Function):
@@ -110,9 +115,8 @@ class _TracedLoss(torch.autograd.Function):
         if grad is None:
             return None, None, None
         logits, target, *saved = ctx.saved_tensors
-        if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-            # The gradient will be differentiated: let autograd see how it depends on the logits.
-            _, saved = ctx.rule.evaluate(logits, target)
+        if not torch.compiler.is_compiling() and (torch.is_grad_enabled() or is_in_forward_mode()):
+            saved = _seen_by_autograd(ctx.rule, logits, target)
         grad_logits = ctx.rule.pullback(grad, target, tuple(saved)) if ctx.needs_input_grad[0] else None
         grad_target = ctx.rule.target_pullback(grad, logits, target) if ctx.needs_input_grad[1] else None
         return grad_logits, grad_target, None

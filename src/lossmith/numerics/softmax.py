@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from lossmith.numerics.temporaries import overwrite
+from lossmith.numerics.tracing import is_traced
 
 __all__ = [
     "ClassProbabilities",
@@ -27,6 +28,9 @@ __all__ = [
 _SMALLEST = 2**-24
 _LARGEST = 1 - 2**-20
 _LOWEST_LOG = math.log(_SMALLEST)
+# torch's softmax adds up exponentials one after another, in 8 sums where classes are adjacent and else in one. If they are many
+# and one is large, its rounding at each step is a common error of all probabilities: above 2**-19 in single precision for more.
+_LONGEST_SUM = 32
 # From this many classes on, and for logits below that, sums of logits are as good as sums of their differences.
 _MANY = 12
 _LARGEST_SUMMED = 16.0
@@ -68,7 +72,7 @@ class ClassProbabilities(Probability):
     """The probabilities of all classes, for logits ``(N, C, ...)``; ``1 - p`` and ``log p`` when first asked for."""
 
     def __init__(self, logits: Tensor) -> None:
-        self.p = torch.softmax(logits, 1)
+        self.p = _softmax(logits)
         self._rest = None
         self._log = None
         self._logits = logits
@@ -159,18 +163,50 @@ class TargetSoftmax(NamedTuple):
 
 def target_softmax(logits: Tensor, index: Tensor) -> TargetSoftmax:
     """Return the softmax as seen from the class ``index`` ``(N, 1, ...)`` of each row."""
-    if values_are_at_hand(logits) and logits.numel():
-        probs = torch.softmax(logits, 1)
-        prob = probs.gather(1, index)
-        smallest, largest = torch.aminmax(prob)
-        most = largest.item()
-        if smallest.item() > _SMALLEST and most < _LARGEST:
-            rest = 1 - prob if most < 0.5 else probs.scatter_(1, index, 0.0).sum(1, keepdim=True)
-            return TargetSoftmax(Probability(prob, rest), probs.scatter_(1, index, -rest))
+    moderate = _moderate_softmax(logits, index) if values_are_at_hand(logits) and logits.numel() else None
+    if moderate is not None:
+        return moderate
     log_odds, others, other_sum = _log_odds(logits, index)
     target = _probability_by_log_odds(log_odds)
     rest = target.rest.to(logits.dtype)
     return TargetSoftmax(target, overwrite(others * (rest / other_sum), index, -rest))
+
+
+def _moderate_softmax(logits: Tensor, index: Tensor) -> TargetSoftmax | None:
+    """Return the same from a plain softmax, or None where that will not do."""
+    probs = torch.softmax(logits, 1)
+    prob = probs.gather(1, index)
+    smallest, largest = torch.aminmax(prob)
+    most = largest.item()
+    if not (smallest.item() > _SMALLEST and most < _LARGEST):
+        return None
+    if most < 0.5 and not _sums_are_long(logits):
+        rest = 1 - prob
+    else:
+        rest = probs.scatter_(1, index, 0.0).sum(1, keepdim=True)
+        total = prob + rest
+        if _is_off(total):
+            probs, prob, rest = (part.mul_(1 / total) for part in (probs, prob, rest))
+    return TargetSoftmax(Probability(prob, rest), probs.scatter_(1, index, -rest))
+
+
+def _softmax(logits: Tensor) -> Tensor:
+    """Return the softmax of rows that add up to 1, also if there are many classes."""
+    probs = torch.softmax(logits, 1)
+    if _sums_are_long(logits) and values_are_at_hand(logits) and logits.numel():
+        total = probs.sum(1, keepdim=True)
+        probs = probs.mul_(1 / total) if _is_off(total) else probs
+    return probs
+
+
+def _sums_are_long(logits: Tensor) -> bool:
+    return logits.shape[1] > _LONGEST_SUM * (8 if logits.dim() == 2 else 1)
+
+
+def _is_off(total: Tensor) -> bool:
+    smallest, largest = torch.aminmax(total)
+    rounding = 4 * torch.finfo(total.dtype).eps
+    return not (smallest.item() > 1 - rounding and largest.item() < 1 + rounding)
 
 
 def sum_of_gaps(logits: Tensor, index: Tensor, surprise: Tensor) -> Tensor:
@@ -198,7 +234,7 @@ def _are_small(own: Tensor, surprise: Tensor) -> bool:
 
 def values_are_at_hand(logits: Tensor) -> bool:
     """Whether a decision that depends on values costs nothing: not on accelerators, in graphs, recorded gradients or vmap."""
-    if logits.device.type != "cpu" or torch.is_grad_enabled() or torch.compiler.is_compiling():
+    if logits.device.type != "cpu" or torch.is_grad_enabled() or is_traced():
         return False
     return not torch._C._are_functorch_transforms_active()
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from lossmith.numerics.precision import in_double
+from lossmith.numerics.tracing import is_traced
 
 __all__ = ["KthByFrequencies"]
 
@@ -97,7 +98,7 @@ def _most_variance(varied: Tensor, expected: float) -> float:
     """Return the largest variance of the size in any row, or a bound on it where values cannot be read."""
     elements = varied.shape[1]
     bound = min(expected, elements - expected, elements / 4)
-    if varied.device.type != "cpu" or torch.compiler.is_compiling() or torch.is_grad_enabled() or varied.numel() == 0:
+    if varied.device.type != "cpu" or is_traced() or torch.is_grad_enabled() or varied.numel() == 0:
         return bound
     return min(bound, float(varied.sum(1).amax()))
 

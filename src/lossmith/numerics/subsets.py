@@ -18,6 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lossmith.numerics.tracing import is_traced
+
 __all__ = ["SubsetSums", "alternating_signs", "rest_polynomials", "subset_sums"]
 
 # With up to this many holes, all products of them are formed at once.
@@ -144,7 +146,7 @@ def _signs(length: int) -> Tensor:
 
 def _constant(build: Callable[[int], Tensor], k: int, like: Tensor) -> Tensor:
     """Return a table, kept for the next time; but a graph that is being traced has to make its own."""
-    if torch.compiler.is_compiling():
+    if is_traced():
         table = build(k).to(like.device)
     else:
         table = _kept(build, k, like.device)

@@ -5,8 +5,9 @@ A fresh buffer costs more than the arithmetic that fills it, because the system 
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
-__all__ = ["add", "add_product", "multiply", "overwrite", "scale_kept"]
+__all__ = ["add", "add_product", "is_in_forward_mode", "multiply", "overwrite", "scale_kept"]
 
 # Whether the graph that is being differentiated will be wanted again; where torch does not tell, it may be.
 _graph_is_kept = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", lambda: True)
@@ -41,8 +42,13 @@ def scale_kept(kept: Tensor, factor: Tensor) -> Tensor:
     return kept * factor if torch.is_grad_enabled() or _may_be_wanted_again(factor) else kept.mul_(factor)
 
 
+def is_in_forward_mode() -> bool:
+    """Whether tensors may have tangents, which gradients then inherit although no gradient is recorded."""
+    return forward_ad._current_level >= 0
+
+
 def _may_be_wanted_again(factor: Tensor) -> bool:
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or _graph_is_kept():
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or _graph_is_kept() or is_in_forward_mode():
         return True
     # One gradient for each of many factors, as autograd.grad(is_grads_batched=True) asks for.
     return torch._C._functorch.is_legacy_batchedtensor(factor)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from lossmith.numerics.precision import in_double
 from lossmith.numerics.temporaries import overwrite
+from lossmith.numerics.tracing import is_traced
 
 __all__ = ["SpreadRows", "TopAndRest", "polynomials", "power_sums", "split_top", "spread_rows"]
 
@@ -45,7 +46,7 @@ class TopAndRest(NamedTuple):
 
 def spread_rows(values: Tensor, index: Tensor, k: int, scale: float) -> SpreadRows | None:
     """Return the rows without the value at ``index``, or None where a few weights of a row dominate."""
-    if values.device.type != "cpu" or torch.compiler.is_compiling() or torch.is_grad_enabled() or values.numel() == 0:
+    if values.device.type != "cpu" or is_traced() or torch.is_grad_enabled() or values.numel() == 0:
         return None  # a choice that depends on values is not to be had
     enough = _enough(k)
     if values.shape[1] < enough or _polynomials_overflow(k, values.shape[1]):
@@ -152,7 +153,7 @@ def _working_dtype(values: Tensor, k: int) -> torch.dtype:
 
 
 def _walks_in_blocks(values: Tensor) -> bool:
-    plain = values.device.type != "cpu" or torch.compiler.is_compiling() or torch.is_grad_enabled()
+    plain = values.device.type != "cpu" or is_traced() or torch.is_grad_enabled()
     return not plain and values.numel() * values.element_size() > BLOCK_BYTES
 
 
