@@ -104,11 +104,12 @@ class _Presence:
             losses = (present * softplus(-logits) + absent * softplus(logits)).sum(1)
             return losses, (absent * torch.sigmoid(logits) - present * torch.sigmoid(-logits),)
         # softplus(z) = log(1 + exp(-|z|)) + max(z, 0): the logarithm is the same on both sides.
-        small = logits.abs().neg_().exp_()
-        outside = torch.where(logits > 0, absent, present).mul_(logits.abs())
-        losses = torch.addcmul(outside.sum(1, keepdim=True), total, torch.log1p(small).sum(1, keepdim=True))
-        slope = torch.where(logits > 0, torch.addcmul(absent, present, small, value=-1), (absent * small).sub_(present))
-        return losses.squeeze(1), (slope.div_(small.add_(1)),)
+        above, below = logits.clamp_min(0.0), logits.neg().clamp_min_(0.0)
+        outside = (absent * above).addcmul_(present, below).sum(1, keepdim=True)
+        small = above.add_(below).neg_().exp_()
+        losses = torch.addcmul(outside, total, small.log1p_().sum(1, keepdim=True))
+        slope = absent.mul_(torch.sigmoid(logits)).addcmul_(present, torch.sigmoid(-logits), value=-1)
+        return losses.squeeze(1), (slope,)
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
         return scale_kept(saved[0], grad.unsqueeze(1))
