@@ -1,4 +1,6 @@
+import signal
 import sys
+import threading
 from pathlib import Path
 
 import mpmath
@@ -8,6 +10,10 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent))
 
 from browser import chromium, observed, page  # noqa: F401  fixtures for every test that looks at a page
+
+# Where the suite runs in the background the shell has interrupts ignored, and programs that a test starts would inherit that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The suite runs one process a core; threads of their own would only wait for one another.
 torch.set_num_threads(1)
