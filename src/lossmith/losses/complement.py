@@ -9,9 +9,9 @@ from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.limits import Limits
 from lossmith.losses.weighted_sum import WeightedSum
-from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
+from lossmith.numerics.rowwise import Evaluation, GradientRule, IndexRule, in_blocks, rowwise_loss
 from lossmith.numerics.softmax import ClassProbabilities
-from lossmith.numerics.temporaries import add, add_product, overwrite, scale_kept
+from lossmith.numerics.temporaries import add, add_product, overwrite
 
 __all__ = ["ComplementEntropyLoss", "ComplementObjective"]
 
@@ -95,7 +95,7 @@ class _ComplementOfTarget(IndexRule):
         return losses.squeeze(1), (gradient,)
 
 
-class _ComplementOfEach:
+class _ComplementOfEach(GradientRule):
     """For a factor per class ``a_c``, the sum of ``a_c E_c``, where ``E_c`` is the loss with class c as the target.
 
     ``E_c`` pulls at class j by ``p_j / q_c (log p_j - log q_c - E_c)``, where ``q_c = 1 - p_c``. For the sum over all c but j, a
@@ -115,9 +115,6 @@ class _ComplementOfEach:
         shifts = weights * add(log_rest, entropies)
         pulls = classes.log * (weights.sum(1, keepdim=True) - weights) - (shifts.sum(1, keepdim=True) - shifts)
         return losses, (add_product(classes.p * pulls, pull_of_top, factors.gather(1, top)),)
-
-    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        return scale_kept(saved[0], grad.unsqueeze(1))
 
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
         top = logits.argmax(1, keepdim=True)

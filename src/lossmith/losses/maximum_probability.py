@@ -4,9 +4,9 @@ import torch
 from torch import Tensor
 
 from lossmith.losses.contract import ClassificationLoss
-from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
+from lossmith.numerics.rowwise import Evaluation, GradientRule, IndexRule, in_blocks, rowwise_loss
 from lossmith.numerics.softmax import ClassProbabilities, target_softmax
-from lossmith.numerics.temporaries import overwrite, scale_kept
+from lossmith.numerics.temporaries import overwrite
 
 __all__ = ["MaximumProbabilityCrossEntropyLoss"]
 
@@ -54,7 +54,7 @@ class _MaximumProbability(IndexRule):
         return (lead * cost).squeeze(1), (overwrite(gradient, index, -(lead * rest + cost * prob * (1 + lead))),)
 
 
-class _EveryClass:
+class _EveryClass(GradientRule):
     """The same for a factor per class ``a_c``: the sum of ``a_c D_c L_c``, which pulls at class j by
 
     ``p_j sum_c(a_c D_c (1 - L_c)) - a_j (p_j L_j + D_j)``, and at m by ``p_m sum_c a_c (D_c + L_c (1 - D_c))`` over all other c.
@@ -73,9 +73,6 @@ class _EveryClass:
         shared = (factors * lead).sum(1, keepdim=True) - losses
         gradient = classes.p * shared - factors * torch.addcmul(lead, classes.p, cost)
         return losses.squeeze(1), (overwrite(gradient, top, at_top),)
-
-    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        return scale_kept(saved[0], grad.unsqueeze(1))
 
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
         _, classes, lead = _leads(logits)

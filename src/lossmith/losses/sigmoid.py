@@ -7,10 +7,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lossmith.losses.contract import ClassificationLoss
-from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
+from lossmith.numerics.rowwise import Evaluation, GradientRule, IndexRule, in_blocks, rowwise_loss
 from lossmith.numerics.sigmoid import softplus, summed_softplus_and_sigmoid
 from lossmith.numerics.softmax import values_are_at_hand
-from lossmith.numerics.temporaries import overwrite, scale_kept
+from lossmith.numerics.temporaries import overwrite
 
 __all__ = ["SigmoidCrossEntropyLoss"]
 
@@ -85,7 +85,7 @@ class _SigmoidTarget(IndexRule):
         return (absent + softplus(against)).squeeze(1), (overwrite(slope, index, -torch.sigmoid(against)),)
 
 
-class _Presence:
+class _Presence(GradientRule):
     """Classes that are present to extents t and absent to what is left of their sum, if they add up to that, and else of 1.
 
     The loss is the sum of ``t softplus(-z) + (total - t) softplus(z)``, its gradient ``(total - t) sigmoid(z) - t sigmoid(-z)``.
@@ -110,9 +110,6 @@ class _Presence:
         losses = torch.addcmul(outside, total, small.log1p_().sum(1, keepdim=True))
         slope = absent.mul_(torch.sigmoid(logits)).addcmul_(present, torch.sigmoid(-logits), value=-1)
         return losses.squeeze(1), (slope,)
-
-    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        return scale_kept(saved[0], grad.unsqueeze(1))
 
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
         slope = softplus(logits).sum(1, keepdim=True) - logits if self.adds_up else -logits

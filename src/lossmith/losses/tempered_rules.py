@@ -14,14 +14,14 @@ from lossmith.losses.targets import one_hot
 from lossmith.numerics.box_cox import box_cox
 from lossmith.numerics.bregman import tempered_divergence, tempered_divergence_from_one
 from lossmith.numerics.normaliser import normalise
-from lossmith.numerics.rowwise import Evaluation, in_blocks
+from lossmith.numerics.rowwise import Evaluation, GradientRule, in_blocks
 from lossmith.numerics.tempered import TemperedProbs, escort_pullback, power, tempered_probs
-from lossmith.numerics.temporaries import overwrite, scale_kept
+from lossmith.numerics.temporaries import overwrite
 
 __all__ = ["Divergence", "TargetDivergence", "TargetTsallis", "Tsallis"]
 
 
-class _TemperedRule:
+class _TemperedRule(GradientRule):
     """A rule for probability targets. A subclass gives the loss and the pull."""
 
     def __init__(self, t1: float, t2: float, owner: str) -> None:
@@ -42,9 +42,6 @@ class _TemperedRule:
 
     @abstractmethod
     def _pull(self, tempered: TemperedProbs, target: Tensor) -> Tensor: ...
-
-    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        return scale_kept(saved[0], grad.unsqueeze(1))
 
     @abstractmethod
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor: ...

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lossmith.numerics.temporaries import is_in_forward_mode, scale_kept
 
-__all__ = ["IndexRule", "Rule", "in_blocks", "refuse_forward_mode_twice", "rowwise_loss"]
+__all__ = ["GradientRule", "IndexRule", "Rule", "in_blocks", "refuse_forward_mode_twice", "rowwise_loss"]
 
 Evaluation = tuple[Tensor, tuple[Tensor, ...]]
 
@@ -40,12 +40,16 @@ class Rule(Protocol):
         ...
 
 
-class IndexRule:
-    """Base of rules for class indices that keep the gradient itself: ``evaluate`` returns the losses and ``(gradient,)``."""
+class GradientRule:
+    """Base of rules that keep the gradient itself: ``evaluate`` returns the losses and ``(gradient,)``."""
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
         """Return the gradient times ``grad``."""
         return scale_kept(saved[0], grad.unsqueeze(1))
+
+
+class IndexRule(GradientRule):
+    """Base of such rules for class indices."""
 
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
         """Raise an error: nothing asks for this."""
