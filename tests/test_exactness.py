@@ -169,6 +169,24 @@ def test_many_classes_behind_a_single_one(expression, shape, lead):
     assert error.max() <= 2e-6
 
 
+@pytest.mark.parametrize("scale", [3.0, 16.0, 25.0, 80.0, 1e3, 1e4])
+@pytest.mark.parametrize("classes", [2, 3, 4, 12, 13, 14, 100])
+@pytest.mark.parametrize("expression", ["ce", "gce", "focal", "nce", "nf", "nce-mae", "nce-agce", "nf-mae", "nce + 2*nf"])
+def test_targets_far_ahead_and_far_behind(expression, classes, scale):
+    """Every entry of a gradient may be as small as the difference of two logits makes it, and entries of ties may cancel."""
+    generator = torch.Generator().manual_seed(classes)
+    nearly_alike = 1e-2 * torch.randn(3, 40, classes, generator=generator) + torch.randn(3, 40, 1, generator=generator) * scale
+    target = torch.randint(classes, (3, 40), generator=generator)
+    target_moved = torch.zeros_like(nearly_alike).scatter(2, target.unsqueeze(2), scale)
+    logits = torch.cat((nearly_alike[0] + target_moved[0], nearly_alike[1] - target_moved[1], nearly_alike[2] + target_moved[2]))
+    target[2] = (target[2] + 1) % classes
+    loss = make_loss(expression, reduction="none")
+    single, double = (value_and_gradient(loss, logits.to(dtype), target.flatten()) for dtype in (torch.float32, torch.float64))
+    tiny = 64 * torch.finfo(torch.float32).tiny
+    assert ((single[0].double() - double[0]).abs() <= 2e-6 * double[0] + tiny).all()
+    assert ((single[1].double() - double[1]).abs() <= 2e-6 * double[1].abs().amax(1, keepdim=True) + tiny).all()
+
+
 def value_and_gradient(loss, logits, target):
     leaf = logits.requires_grad_()
     losses = loss(leaf, target)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from lossmith.losses.contract import ClassificationLoss, Options, Reduction
 from lossmith.losses.limits import Limits
 from lossmith.losses.tempered_rules import Divergence, TargetDivergence, TargetTsallis, Tsallis
-from lossmith.numerics.rowwise import rowwise_loss
+from lossmith.numerics.rowwise import Rule, rowwise_loss
 from lossmith.numerics.tempered import tempered_sigmoid, tempered_softmax
 
 __all__ = ["BiTemperedLoss", "BinaryBiTemperedLoss", "TsallisLoss"]
@@ -66,15 +66,15 @@ class BiTemperedLoss(_TwoTemperatures):
     name = "bi-tempered"
     presets = {10: {"t1": 0.5, "t2": 4.0}, 100: {"t1": 0.8, "t2": 1.2}, 1000: {"t1": 0.9, "t2": 1.05}}
 
-    def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
+    def rule(self, logits: Tensor, target: Tensor) -> Rule:
         """Return the divergence between the target, class indices or probabilities, and the tempered softmax."""
         owner = type(self).__name__
         if target.is_floating_point():
             _check_target(owner, target, self.t1)
-            return rowwise_loss(Divergence(self.t1, self.t2, owner), logits, target)
+            return Divergence(self.t1, self.t2, owner)
         if self.t1 >= 2:
             raise ValueError(f"{owner}: t1 must be < 2 where target holds class indices, got {self.t1}.")
-        return rowwise_loss(TargetDivergence(self.t1, self.t2, owner), logits, target)
+        return TargetDivergence(self.t1, self.t2, owner)
 
     def weighted_soft_losses(self, logits: Tensor, probabilities: Tensor, weight: Tensor | None) -> Tensor:
         """Return the divergences, each times the mean class weight under its target."""
@@ -99,10 +99,10 @@ class TsallisLoss(_TwoTemperatures):
 
     name = "tsallis"
 
-    def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Return the losses; for a factor per class, their sum."""
+    def rule(self, logits: Tensor, target: Tensor) -> Rule:
+        """Return the rule for class indices, or for a factor per class."""
         rule = Tsallis if target.is_floating_point() else TargetTsallis
-        return rowwise_loss(rule(self.t1, self.t2, type(self).__name__), logits, target)
+        return rule(self.t1, self.t2, type(self).__name__)
 
 
 class BinaryBiTemperedLoss(nn.Module):

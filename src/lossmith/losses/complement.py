@@ -9,7 +9,7 @@ from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.limits import Limits
 from lossmith.losses.weighted_sum import WeightedSum
-from lossmith.numerics.rowwise import Evaluation, GradientRule, IndexRule, in_blocks, rowwise_loss
+from lossmith.numerics.rowwise import Evaluation, GradientRule, IndexRule, Rule, in_blocks
 from lossmith.numerics.softmax import ClassProbabilities
 from lossmith.numerics.temporaries import add, add_product, overwrite
 
@@ -33,9 +33,9 @@ class ComplementEntropyLoss(ClassificationLoss):
 
     name = "complement-entropy"
 
-    def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Return the losses; for a factor per class, their sum."""
-        return rowwise_loss(_ComplementOfEach() if target.is_floating_point() else _ComplementOfTarget(), logits, target)
+    def rule(self, logits: Tensor, target: Tensor) -> Rule:
+        """Return the rule for class indices, or for a factor per class."""
+        return _ComplementOfEach() if target.is_floating_point() else _ComplementOfTarget()
 
 
 class ComplementObjective(WeightedSum):
@@ -119,7 +119,7 @@ class _ComplementOfEach(GradientRule):
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
         top = logits.argmax(1, keepdim=True)
         entropies = _complement_of_each(logits, top).entropies
-        return overwrite(entropies, top, _complement_of(logits, top)[0]) * grad.unsqueeze(1)
+        return overwrite(entropies, top, _complement_of(logits, top)[0]) * grad
 
 
 def _complement_of(logits: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:

@@ -5,7 +5,6 @@ checks, shapes, precision, class weights, ignored targets, label smoothing, exam
 """
 
 import inspect
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict
 
@@ -15,7 +14,8 @@ from torch import Tensor, nn
 from lossmith.losses.limits import Limits
 from lossmith.losses.nearest import nearest
 from lossmith.losses.printed_form import printed_call
-from lossmith.losses.targets import ClassIndices, check_shapes, one_hot
+from lossmith.losses.targets import ClassIndices, are_all_classes, are_usual, check_shapes, one_hot
+from lossmith.numerics.rowwise import Rule, rowwise_loss, rowwise_mean
 
 if TYPE_CHECKING:
     from lossmith.losses.weighted_sum import WeightedSum
@@ -78,13 +78,19 @@ class ClassificationLoss(nn.Module):
             raise ValueError(f"{cls.__name__}: num_classes must be {known}, got {num_classes}.")
         return cls(**cls.presets[num_classes], **options)
 
-    @abstractmethod
+    def rule(self, logits: Tensor, target: Tensor) -> Rule | None:
+        """Return the rule that gives the losses, or None where it takes more than one to compute them."""
+        return None
+
     def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
         """Return the loss of each example.
 
         ``logits`` are ``(N, C, ...)`` in single or double precision. ``target`` holds valid class indices ``(N, ...)``, or a
         factor for the loss of every class ``(N, C, ...)``, in which case the loss is the sum over the classes.
         """
+        rule = self.rule(logits, target)
+        assert rule is not None, "a loss without a rule says itself what an example costs"
+        return rowwise_loss(rule, logits, target)
 
     def weighted_soft_losses(self, logits: Tensor, probabilities: Tensor, weight: Tensor | None) -> Tensor:
         """Return the loss of each example under a distribution of labels: the expected class-weighted loss."""
@@ -103,6 +109,10 @@ class ClassificationLoss(nn.Module):
 
         ``sample_weight``, one factor for each example, multiplies the loss of the example and its share of the mean.
         """
+        if sample_weight is None and are_usual(logits, target):
+            mean = self._usual_mean(logits, target)
+            if mean is not None:
+                return mean
         owner = type(self).__name__
         check_shapes(owner, logits, target, sample_weight, self.weight)
         batched = logits.dim() > 1
@@ -116,6 +126,15 @@ class ClassificationLoss(nn.Module):
         output_dtype = _output_dtype(logits, target)
         reduced = reduced if reduced.dtype == output_dtype else reduced.to(output_dtype)
         return reduced if batched or self.reduction != "none" else reduced.squeeze(0)
+
+    def _usual_mean(self, logits: Tensor, target: Tensor) -> Tensor | None:
+        """Return the mean of the losses where nothing but that is asked for, as nearly always: no operation more than needed."""
+        if self.reduction != "mean" or self.weight is not None or self.label_smoothing:
+            return None
+        if not are_all_classes(target, logits.shape[1], self.ignore_index):
+            return None
+        rule = self.rule(logits, target)
+        return None if rule is None else rowwise_mean(rule, logits, target)
 
     def _soft(self, logits: Tensor, probabilities: Tensor) -> tuple[Tensor, None]:
         if self.ignore_index >= 0:

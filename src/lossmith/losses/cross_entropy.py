@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from lossmith.losses.target_probability import AgainstOthers, TargetProbabilityLoss
-from lossmith.numerics.softmax import ClassProbabilities, Probability
+from lossmith.losses.target_probability import TargetProbabilityLoss
+from lossmith.numerics.softmax import Probability
 
 __all__ = ["CrossEntropyLoss"]
 
@@ -28,16 +27,11 @@ class CrossEntropyLoss(TargetProbabilityLoss):
     """
 
     name = "ce"
+    is_cross_entropy = True
 
     def __init__(self, weight: Tensor | Sequence[float] | None = None, **options: Any) -> None:
         super().__init__(weight=weight, **options)
 
-    def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
+    def value_and_pull(self, target: Probability) -> tuple[Tensor, float]:
         """Return ``-log p`` and 1."""
-        return target.surprise, target.p.new_ones(())
-
-    def against_others(self, classes: ClassProbabilities, index: Tensor) -> AgainstOthers:
-        """Return the sum over the other classes without a logarithm for each of them."""
-        target = classes.of(index)
-        one = torch.ones_like(target.p)
-        return AgainstOthers(-target.log, one, -classes.sum_of_other_logs(index, target.log), one)
+        return target.surprise, 1.0

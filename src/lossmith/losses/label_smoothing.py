@@ -7,8 +7,8 @@ from torch import Tensor
 from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.limits import Limits
-from lossmith.losses.target_probability import term_losses
-from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
+from lossmith.losses.term_rules import term_losses
+from lossmith.numerics.rowwise import Evaluation, IndexRule, Rule
 from lossmith.numerics.softmax import sum_of_gaps, target_softmax
 from lossmith.numerics.temporaries import add, overwrite
 
@@ -39,13 +39,19 @@ class LabelSmoothingLoss(ClassificationLoss):
         super().__init__(**options)
         self.alpha = alpha
 
+    def rule(self, logits: Tensor, target: Tensor) -> Rule | None:
+        """Return the rule for class indices."""
+        return None if target.is_floating_point() else _SmoothedTarget(self._share_of(logits))
+
     def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
         """Return the losses; a factor per class is smoothed into one for cross-entropy."""
-        share = self.alpha / (1 - self.alpha) / logits.shape[1]
         if not target.is_floating_point():
-            return rowwise_loss(_SmoothedTarget(share), logits, target)
-        smoothed = target + share * target.sum(1, keepdim=True)
+            return super().example_losses(logits, target)
+        smoothed = target + self._share_of(logits) * target.sum(1, keepdim=True)
         return term_losses(CrossEntropyLoss().terms(), logits, smoothed)
+
+    def _share_of(self, logits: Tensor) -> float:
+        return self.alpha / (1 - self.alpha) / logits.shape[1]
 
 
 class _SmoothedTarget(IndexRule):

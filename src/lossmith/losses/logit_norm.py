@@ -8,9 +8,9 @@ from torch import Tensor
 from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.limits import Limits
-from lossmith.losses.target_probability import term_losses
+from lossmith.losses.term_rules import term_losses
 from lossmith.numerics.norms import inverse_norm
-from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
+from lossmith.numerics.rowwise import Evaluation, IndexRule, Rule
 from lossmith.numerics.softmax import target_softmax
 from lossmith.numerics.temporaries import add_product
 
@@ -41,10 +41,14 @@ class LogitNormLoss(ClassificationLoss):
         super().__init__(**options)
         self.tau = tau
 
+    def rule(self, logits: Tensor, target: Tensor) -> Rule | None:
+        """Return the rule for class indices."""
+        return None if target.is_floating_point() else _NormalizedLogits(self.tau)
+
     def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
         """Return the losses; for a factor per class, their sum."""
         if not target.is_floating_point():
-            return rowwise_loss(_NormalizedLogits(self.tau), logits, target)
+            return super().example_losses(logits, target)
         normalized = logits * (inverse_norm(logits, 1) / self.tau)
         return term_losses(CrossEntropyLoss().terms(), normalized, target)
 
@@ -74,7 +78,7 @@ class _NormalizedLogits(IndexRule):
         # In terms of z and not of v, which need not be kept beside the softmax.
         along = scale * (softmax.direction * logits).sum(1, keepdim=True)
         across = add_product(softmax.direction, logits, scale * along * -(self.tau * self.tau))
-        return softmax.target.surprise.squeeze(1).to(logits.dtype), (across, scale.squeeze(1))
+        return softmax.target.surprise.squeeze(1).to(logits.dtype), (across, scale)
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
         across, scale = saved

@@ -7,9 +7,9 @@ from torch import Tensor
 from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.limits import Limits
-from lossmith.losses.target_probability import term_losses
+from lossmith.losses.term_rules import term_losses
 from lossmith.numerics.norms import sum_of_squares
-from lossmith.numerics.rowwise import Evaluation, IndexRule, rowwise_loss
+from lossmith.numerics.rowwise import Evaluation, IndexRule, Rule
 from lossmith.numerics.scalars import as_scalar
 from lossmith.numerics.softmax import target_softmax
 from lossmith.numerics.temporaries import add_product
@@ -39,10 +39,14 @@ class LogitPenaltyLoss(ClassificationLoss):
         super().__init__(**options)
         self.beta = beta
 
+    def rule(self, logits: Tensor, target: Tensor) -> Rule | None:
+        """Return the rule for class indices."""
+        return None if target.is_floating_point() else _PenalizedTarget(self.beta)
+
     def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
         """Return the losses; under a factor per class the penalty counts as often as the factors add up to."""
         if not target.is_floating_point():
-            return rowwise_loss(_PenalizedTarget(self.beta), logits, target)
+            return super().example_losses(logits, target)
         penalty = self.beta * logits.square().sum(1) * target.sum(1)
         return term_losses(CrossEntropyLoss().terms(), logits, target) + penalty
 

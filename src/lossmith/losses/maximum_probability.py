@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from lossmith.losses.contract import ClassificationLoss
-from lossmith.numerics.rowwise import Evaluation, GradientRule, IndexRule, in_blocks, rowwise_loss
+from lossmith.numerics.rowwise import Evaluation, GradientRule, IndexRule, Rule, in_blocks
 from lossmith.numerics.softmax import ClassProbabilities, target_softmax
 from lossmith.numerics.temporaries import overwrite
 
@@ -27,9 +27,9 @@ class MaximumProbabilityCrossEntropyLoss(ClassificationLoss):
 
     name = "mpce"
 
-    def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Return the losses; for a factor per class, their sum."""
-        return rowwise_loss(_EveryClass() if target.is_floating_point() else _MaximumProbability(), logits, target)
+    def rule(self, logits: Tensor, target: Tensor) -> Rule:
+        """Return the rule for class indices, or for a factor per class."""
+        return _EveryClass() if target.is_floating_point() else _MaximumProbability()
 
 
 class _MaximumProbability(IndexRule):
@@ -76,7 +76,7 @@ class _EveryClass(GradientRule):
 
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
         _, classes, lead = _leads(logits)
-        return lead * classes.log * -grad.unsqueeze(1)
+        return lead * classes.log * -grad
 
 
 def _leads(logits: Tensor) -> tuple[Tensor, ClassProbabilities, Tensor]:

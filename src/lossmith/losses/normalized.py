@@ -9,9 +9,13 @@ from lossmith.losses.contract import Options
 from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.focal import FocalLoss
 from lossmith.losses.limits import Limits
-from lossmith.losses.target_probability import Term, TermLoss
+from lossmith.losses.target_probability import TermLoss
+from lossmith.losses.term_rules import Term
 
 __all__ = ["NormalizedCrossEntropyLoss", "NormalizedFocalLoss"]
+
+
+_NORMALIZED_CROSS_ENTROPY = (Term(1.0, CrossEntropyLoss(), normalized=True),)
 
 
 class NormalizedCrossEntropyLoss(TermLoss):
@@ -31,7 +35,7 @@ class NormalizedCrossEntropyLoss(TermLoss):
 
     def terms(self) -> tuple[Term, ...]:
         """Return cross-entropy, normalised."""
-        return (Term(1.0, CrossEntropyLoss(), normalized=True),)
+        return _NORMALIZED_CROSS_ENTROPY
 
 
 class NormalizedFocalLoss(TermLoss):

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lossmith.losses.contract import ClassificationLoss
-from lossmith.numerics.rowwise import Evaluation, GradientRule, IndexRule, in_blocks, rowwise_loss
+from lossmith.numerics.rowwise import Evaluation, GradientRule, IndexRule, Rule, in_blocks, rowwise_loss
 from lossmith.numerics.sigmoid import softplus, summed_softplus_and_sigmoid
 from lossmith.numerics.softmax import values_are_at_hand
 from lossmith.numerics.temporaries import overwrite
@@ -36,11 +36,9 @@ class SigmoidCrossEntropyLoss(ClassificationLoss):
 
     name = "sigmoid"
 
-    def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Return the losses; for a factor per class, their sum."""
-        if not target.is_floating_point():
-            return rowwise_loss(_SigmoidTarget(), logits, target)
-        return rowwise_loss(_Presence(adds_up=True), logits, target)
+    def rule(self, logits: Tensor, target: Tensor) -> Rule:
+        """Return the rule for class indices, or for a factor per class."""
+        return _Presence(adds_up=True) if target.is_floating_point() else _SigmoidTarget()
 
     def weighted_soft_losses(self, logits: Tensor, probabilities: Tensor, weight: Tensor | None) -> Tensor:
         """Return equation 9 for any targets in [0, 1]; for a distribution, that is the expected class-weighted loss."""
@@ -113,7 +111,7 @@ class _Presence(GradientRule):
 
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
         slope = softplus(logits).sum(1, keepdim=True) - logits if self.adds_up else -logits
-        return slope * grad.unsqueeze(1)
+        return slope * grad
 
 
 def _mean_weight_of_others(probabilities: Tensor, weighted: Tensor, weight: Tensor) -> Tensor:

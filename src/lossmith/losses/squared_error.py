@@ -7,7 +7,7 @@ from torch import Tensor
 from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.limits import Limits
 from lossmith.numerics.norms import sum_of_squares
-from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
+from lossmith.numerics.rowwise import Evaluation, IndexRule, Rule, in_blocks
 from lossmith.numerics.temporaries import add, overwrite
 
 __all__ = ["SquaredErrorLoss"]
@@ -45,12 +45,10 @@ class SquaredErrorLoss(ClassificationLoss):
         self.target = target
         self.scale = scale
 
-    def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Return the losses; for a factor per class, their sum."""
-        factor = self.scale / logits.shape[1]
-        if not target.is_floating_point():
-            return rowwise_loss(_TargetValue(factor, self.kappa, self.target), logits, target)
-        return rowwise_loss(_EveryValue(factor, self.kappa, self.target), logits, target)
+    def rule(self, logits: Tensor, target: Tensor) -> Rule:
+        """Return the rule for class indices, or for a factor per class."""
+        rule = _EveryValue if target.is_floating_point() else _TargetValue
+        return rule(self.scale / logits.shape[1], self.kappa, self.target)
 
 
 class _TargetValue(IndexRule):
@@ -87,4 +85,4 @@ class _EveryValue(_TargetValue):
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
         squares = logits.square()
         right = self.kappa * (logits - self.value).square()
-        return self.factor * (right + (squares.sum(1, keepdim=True) - squares)) * grad.unsqueeze(1)
+        return self.factor * (right + (squares.sum(1, keepdim=True) - squares)) * grad

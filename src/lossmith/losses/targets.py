@@ -1,17 +1,15 @@
 """What a loss may be called with, and one clear line where it is not that."""
 
-from typing import NamedTuple, Self, cast
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
 
-__all__ = ["ClassIndices", "check_shapes", "one_hot"]
+__all__ = ["ClassIndices", "are_all_classes", "are_usual", "check_shapes", "one_hot"]
 
 
 def check_shapes(owner: str, logits: Tensor, target: Tensor, sample_weight: Tensor | None, weight: Tensor | None) -> None:
     """Raise an error that names the argument, what was expected and what came."""
-    if sample_weight is None and weight is None and _are_usual(logits, target):
-        return
     for name, value in (("logits", logits), ("target", target), ("sample_weight", sample_weight)):
         if not isinstance(value, Tensor) and not (name == "sample_weight" and value is None):
             raise TypeError(f"{owner}: {name} must be a tensor, got {type(value).__name__}.")
@@ -36,12 +34,12 @@ def check_shapes(owner: str, logits: Tensor, target: Tensor, sample_weight: Tens
         raise ValueError(f"{owner}: weight must hold {num_classes} numbers, one per class of logits, got {weight.numel()}.")
 
 
-def _are_usual(logits: object, target: object) -> bool:
-    """Whether these are logits ``(N, C)`` and class indices, as nearly always: known in less time than all the rest takes."""
+def are_usual(logits: object, target: object) -> bool:
+    """Whether these are logits ``(N, C)`` that need no conversion and class indices, as nearly always."""
     if type(logits) is not Tensor or type(target) is not Tensor or target.dtype is not torch.int64:
         return False
     shape = logits.shape
-    return len(shape) == 2 and shape[1] > 0 and target.shape == shape[:1] and logits.is_floating_point()
+    return len(shape) == 2 and shape[1] > 0 and target.shape == shape[:1] and logits.dtype in (torch.float32, torch.float64)
 
 
 class ClassIndices(NamedTuple):
@@ -56,15 +54,18 @@ class ClassIndices(NamedTuple):
     def read(cls, owner: str, target: Tensor, num_classes: int, ignore_index: int) -> Self:
         """Check the range of class indices and set ignored ones aside."""
         target = target.long()
-        bounds = _bounds(target)
-        if bounds is not None:
-            low, high = bounds
-            if low < 0 or high >= num_classes:
-                _check_range(owner, target, num_classes, ignore_index)
-            if not low <= ignore_index <= high:
-                return cls(target, None)
+        if are_all_classes(target, num_classes, ignore_index):
+            return cls(target, None)
+        if _bounds(target) is not None:
+            _check_range(owner, target, num_classes, ignore_index)
         valid = target != ignore_index
         return cls(torch.where(valid, target, 0), valid)
+
+
+def are_all_classes(target: Tensor, num_classes: int, ignore_index: int) -> bool:
+    """Whether every index is that of a class, and none is ignored; False where looking at values is impossible or slow."""
+    bounds = _bounds(target)
+    return bounds is not None and bounds[0] >= 0 and bounds[1] < num_classes and not bounds[0] <= ignore_index <= bounds[1]
 
 
 def one_hot(logits: Tensor, target: Tensor) -> Tensor:
@@ -72,13 +73,13 @@ def one_hot(logits: Tensor, target: Tensor) -> Tensor:
     return torch.zeros_like(logits).scatter(1, target.unsqueeze(1), 1.0)
 
 
-def _bounds(target: Tensor) -> tuple[int, int] | None:
+def _bounds(target: Tensor) -> tuple[float, float] | None:
     """Return the smallest and the largest index, or None where looking at values is impossible or would stall a device."""
-    if target.device.type != "cpu" or torch.compiler.is_compiling() or target.numel() == 0:
+    if not target.is_cpu or torch.compiler.is_compiling() or target.numel() == 0:
         return None
     try:
         low, high = torch.aminmax(target)
-        return cast("int", low.item()), cast("int", high.item())
+        return low.item(), high.item()
     except RuntimeError:  # inside torch.vmap values cannot be read
         return None
 

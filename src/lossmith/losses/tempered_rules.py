@@ -66,7 +66,7 @@ class Divergence(_TemperedRule):
         """The derivative is ``log_t1 y - log_t1 p``; at y = 0 it is kept finite, as y = 0 times infinity would follow."""
         log_target = target.clamp(min=torch.finfo(target.dtype).tiny).log()
         log_probs = tempered_probs(logits, self.t2, self.owner).log_probs
-        return grad.unsqueeze(1) * (box_cox(log_target, 1 - self.t1) - box_cox(log_probs, 1 - self.t1))
+        return grad * (box_cox(log_target, 1 - self.t1) - box_cox(log_probs, 1 - self.t1))
 
 
 class Tsallis(_TemperedRule):
@@ -81,7 +81,7 @@ class Tsallis(_TemperedRule):
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
         """The derivative is ``-log_t1 p``."""
         log_probs = tempered_probs(logits, self.t2, self.owner).log_probs
-        return -grad.unsqueeze(1) * box_cox(log_probs, 1 - self.t1)
+        return -grad * box_cox(log_probs, 1 - self.t1)
 
 
 class TargetDivergence(Divergence):

@@ -11,7 +11,9 @@ from lossmith.losses.expectation import MAELoss
 from lossmith.losses.generalized import AsymmetricGeneralizedCrossEntropyLoss
 from lossmith.losses.limits import Limits
 from lossmith.losses.normalized import NormalizedCrossEntropyLoss, NormalizedFocalLoss
-from lossmith.losses.target_probability import Term, TermLoss, term_losses
+from lossmith.losses.target_probability import TermLoss
+from lossmith.losses.term_rules import Term, rule_of_terms, term_losses
+from lossmith.numerics.rowwise import Rule
 
 __all__ = [
     "NormalizedCrossEntropyAGCELoss",
@@ -44,19 +46,29 @@ class WeightedSum(CompositeLoss):
             raise ValueError(f"WeightedSum: needs as many factors as losses, got {len(factors)} and {len(losses)}.")
         self.factors = [_checked(factor) for factor in factors]
 
+    def rule(self, logits: Tensor, target: Tensor) -> Rule | None:
+        """Return the rule for the sum where all parts are sums of terms."""
+        terms, apart = self._terms_and_others()
+        return None if apart else rule_of_terms(terms, target)
+
     def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
         """Return the weighted sum of the parts for each example."""
-        terms: tuple[Term, ...] = ()
-        apart: list[Tensor] = []
+        terms, apart = self._terms_and_others()
+        losses = [factor * loss.example_losses(logits, target) for factor, loss in apart]
+        if terms:
+            losses.append(term_losses(terms, logits, target))
+        return sum(losses[1:], start=losses[0])
+
+    def _terms_and_others(self) -> tuple[tuple[Term, ...], list[tuple[float, ClassificationLoss]]]:
+        terms: list[Term] = []
+        apart: list[tuple[float, ClassificationLoss]] = []
         for factor, loss in zip(self.factors, self.parts, strict=True):
             part = loss.terms() if isinstance(loss, TermLoss) else None
             if part is None:
-                apart.append(factor * loss.example_losses(logits, target))
+                apart.append((factor, loss))
             else:
-                terms += tuple(Term(factor * term.factor, term.curve, term.normalized) for term in part)
-        if terms:
-            apart.append(term_losses(terms, logits, target))
-        return sum(apart[1:], start=apart[0])
+                terms += [Term(factor * term.factor, term.curve, term.normalized) for term in part]
+        return tuple(terms), apart
 
     def weighted_soft_losses(self, logits: Tensor, probabilities: Tensor, weight: Tensor | None) -> Tensor:
         """Return the weighted sum of the parts, each with its own meaning of a label distribution."""

@@ -13,7 +13,16 @@ from torch import Tensor
 
 from lossmith.numerics.temporaries import is_in_forward_mode, scale_kept
 
-__all__ = ["GradientRule", "IndexRule", "Rule", "in_blocks", "refuse_forward_mode_twice", "rowwise_loss"]
+__all__ = [
+    "GradientRule",
+    "IndexRule",
+    "Rule",
+    "evaluate_again",
+    "in_blocks",
+    "refuse_forward_mode_twice",
+    "rowwise_loss",
+    "rowwise_mean",
+]
 
 Evaluation = tuple[Tensor, tuple[Tensor, ...]]
 
@@ -32,7 +41,7 @@ class Rule(Protocol):
         ...
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        """Return the gradient of ``sum(grad * losses)`` with respect to the logits."""
+        """Return the gradient of ``sum(grad * losses)`` with respect to the logits; ``grad`` is ``(N, 1, ...)`` or one number."""
         ...
 
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
@@ -45,7 +54,7 @@ class GradientRule:
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
         """Return the gradient times ``grad``."""
-        return scale_kept(saved[0], grad.unsqueeze(1))
+        return scale_kept(saved[0], grad)
 
 
 class IndexRule(GradientRule):
@@ -68,6 +77,13 @@ def rowwise_loss(rule: Rule, logits: Tensor, target: Tensor) -> Tensor:
     return cast("Tensor", losses)
 
 
+def rowwise_mean(rule: Rule, logits: Tensor, target: Tensor) -> Tensor:
+    """Return the mean of the losses; in eager mode as one operation, which saves much of the cost of small batches."""
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return rowwise_loss(rule, logits, target).mean()
+    return cast("Tensor", _EagerMean.apply(logits, target, rule))  # type: ignore[no-untyped-call]
+
+
 def refuse_forward_mode_twice() -> None:
     """PyTorch does not differentiate a custom ``jvp`` in forward mode: the second derivative would be 0 without a word."""
     functorch = torch._C._functorch
@@ -78,16 +94,26 @@ def refuse_forward_mode_twice() -> None:
 
 def _keep(ctx: Any, logits: Tensor, target: Tensor, rule: Rule, saved: tuple[Tensor, ...]) -> None:
     ctx.rule = rule
-    ctx.set_materialize_grads(False)
     ctx.save_for_backward(logits, target, *saved)
-    ctx.save_for_forward(logits, target, *saved)
+    if is_in_forward_mode():
+        ctx.save_for_forward(logits, target, *saved)
+
+
+def _gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+    logits, target, *saved = ctx.saved_tensors
+    if (torch.is_grad_enabled() or is_in_forward_mode()) and not torch.compiler.is_compiling():
+        saved = _seen_by_autograd(ctx.rule, logits, target)
+    wants_logits, wants_target, _ = ctx.needs_input_grad
+    grad_logits = ctx.rule.pullback(grad, target, saved) if wants_logits else None
+    grad_target = ctx.rule.target_pullback(grad, logits, target) if wants_target else None
+    return grad_logits, grad_target, None
 
 
 def _tangent(ctx: Any, tangent: Tensor | None, target_tangent: Tensor | None) -> Tensor:
     logits, target, *_ = ctx.saved_tensors
     saved = _seen_by_autograd(ctx.rule, logits, target)
-    one = torch.ones_like(logits.select(1, 0))
-    slope = torch.zeros_like(one)
+    one = torch.ones_like(logits.narrow(1, 0, 1))
+    slope = torch.zeros_like(one.squeeze(1))
     if tangent is not None:
         slope = slope + (ctx.rule.pullback(one, target, saved) * tangent).sum(1)
     if target_tangent is not None:
@@ -112,18 +138,13 @@ class _TracedLoss(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Rule], output: tuple[Tensor, ...]) -> None:
         _keep(ctx, *inputs, output[1:])
+        ctx.set_materialize_grads(False)
+        ctx.save_for_forward(*inputs[:2], *output[1:])
         ctx.mark_non_differentiable(*output[1:])
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, *_: None) -> tuple[Tensor | None, Tensor | None, None]:
-        if grad is None:
-            return None, None, None
-        logits, target, *saved = ctx.saved_tensors
-        if not torch.compiler.is_compiling() and (torch.is_grad_enabled() or is_in_forward_mode()):
-            saved = _seen_by_autograd(ctx.rule, logits, target)
-        grad_logits = ctx.rule.pullback(grad, target, tuple(saved)) if ctx.needs_input_grad[0] else None
-        grad_target = ctx.rule.target_pullback(grad, logits, target) if ctx.needs_input_grad[1] else None
-        return grad_logits, grad_target, None
+        return (None, None, None) if grad is None else _gradients(ctx, grad.unsqueeze(1))
 
 
 class _TransformedLoss(_TracedLoss):
@@ -162,6 +183,37 @@ class _EagerLoss(torch.autograd.Function):
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor | None, target_tangent: Tensor | None, _: None) -> Tensor:
         return _tangent(ctx, tangent, target_tangent)
+
+
+class _EagerMean(torch.autograd.Function):
+    """For plain calls whose losses are averaged."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, target: Tensor, rule: Rule) -> Tensor:
+        losses, saved = rule.evaluate(logits, target)
+        _keep(ctx, logits, target, rule, saved)
+        ctx.count = losses.numel()
+        return losses.mean()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        return _gradients(ctx, grad / ctx.count)
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor | None, target_tangent: Tensor | None, _: None) -> Tensor:
+        return _tangent(ctx, tangent, target_tangent).mean()
+
+
+def evaluate_again(rule: Rule, logits: Tensor, target: Tensor, rows: Tensor | None, evaluation: Evaluation) -> Evaluation:
+    """Replace what was evaluated for certain rows, ``(N, ...)``, by what double precision gives."""
+    if rows is None or not rows.any():
+        return evaluation
+    losses, saved = evaluation
+    exact_losses, exact_saved = rule.evaluate(logits.movedim(1, -1)[rows].double(), target[rows])
+    losses[rows] = exact_losses.to(losses.dtype)
+    for whole, part in zip(saved, exact_saved, strict=True):
+        whole.movedim(1, -1)[rows] = part.to(whole.dtype)
+    return losses, saved
 
 
 def in_blocks(evaluate: Callable[[Tensor, Tensor], Evaluation], logits: Tensor, target: Tensor) -> Evaluation:

@@ -6,7 +6,7 @@ of -z, and the gradient of ``-log p`` is ``1 - p`` times the softmax of the othe
 """
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -15,10 +15,12 @@ from lossmith.numerics.temporaries import overwrite
 from lossmith.numerics.tracing import is_traced
 
 __all__ = [
+    "LOWEST_LOG",
     "ClassProbabilities",
     "Probability",
     "TargetSoftmax",
     "sum_of_gaps",
+    "sum_of_other_surprises",
     "target_softmax",
     "values_are_at_hand",
 ]
@@ -27,10 +29,13 @@ __all__ = [
 # logits into a relative error, which is below 2**-20 for differences below 16; beyond that, log-odds in double precision.
 _SMALLEST = 2**-24
 _LARGEST = 1 - 2**-20
-_LOWEST_LOG = math.log(_SMALLEST)
+LOWEST_LOG = math.log(_SMALLEST)
 # torch's softmax adds up exponentials one after another, in 8 sums where classes are adjacent and else in one. If they are many
 # and one is large, its rounding at each step is a common error of all probabilities: above 2**-19 in single precision for more.
 _LONGEST_SUM = 32
+# Where so little is left beside the largest probability, all others are behind by so much that the rounding of the difference
+# counts: gradients of which every entry is as small have to have them from double precision.
+_LITTLE = math.exp(-16)
 # From this many classes on, and for logits below that, sums of logits are as good as sums of their differences.
 _MANY = 12
 _LARGEST_SUMMED = 16.0
@@ -39,10 +44,17 @@ _LARGEST_SUMMED = 16.0
 class Probability:
     """Probabilities p with ``1 - p`` and ``log p``, each to full relative accuracy; the logarithm when first asked for."""
 
-    def __init__(self, p: Tensor, rest: Tensor, log: Tensor | None = None) -> None:
+    def __init__(self, p: Tensor, rest: Tensor, log: Tensor | None = None, log_rest: Tensor | None = None) -> None:
         self.p = p
         self._rest: Tensor | None = rest
         self._log = log
+        self._log_rest = log_rest
+
+    @classmethod
+    def from_log_odds(cls, log_odds: Tensor) -> Self:
+        """Return the probability whose odds have these logarithms."""
+        log, log_rest = torch.nn.functional.logsigmoid(log_odds), torch.nn.functional.logsigmoid(-log_odds)
+        return cls(torch.sigmoid(log_odds), torch.sigmoid(-log_odds), log, log_rest)
 
     @property
     def rest(self) -> Tensor:
@@ -63,6 +75,11 @@ class Probability:
         return torch.log1p(self.rest / self.p) if self._log is None else -self._log
 
     @property
+    def log_rest(self) -> Tensor:
+        """``log(1 - p)``."""
+        return -torch.log1p(self.p / self.rest) if self._log_rest is None else self._log_rest
+
+    @property
     def log_over_rest(self) -> Tensor:
         """``log p / (1 - p)``, which tends to -1 at p = 1."""
         return _log_over_rest(self.log, self.rest)
@@ -81,6 +98,8 @@ class ClassProbabilities(Probability):
         self.top = self._class_with_most()
         """Index of the class with most of the mass, ``(N, 1, ...)``; None where no class of any row has so much."""
         self._top = None if self.top is None else self._probability_of_top(self.top)
+        if self._top is not None and values_are_at_hand(logits) and logits.dtype == torch.float32:
+            _round_from_double_(self.p, logits, self._top.rest.squeeze(1) < _LITTLE)
 
     def _class_with_most(self) -> Tensor | None:
         # Below 3/4 nothing cancels. To find out is cheaper than the index.
@@ -91,7 +110,7 @@ class ClassProbabilities(Probability):
     def _probability_of_top(self, top: Tensor) -> Probability:
         if values_are_at_hand(self.p) and self.p.numel() and self.largest.amax().item() < _LARGEST:
             return Probability(self.largest, self.p.scatter(1, top, 0.0).sum(1, keepdim=True))
-        return _probability_by_log_odds(_log_odds(self._logits, top)[0])
+        return Probability.from_log_odds(_log_odds(self._logits, top)[0])
 
     @property
     def rest(self) -> Tensor:
@@ -137,14 +156,6 @@ class ClassProbabilities(Probability):
             return Probability(prob, rest)
         return Probability(prob, rest, self.log.gather(1, index))
 
-    def sum_of_other_logs(self, index: Tensor, own_log: Tensor) -> Tensor:
-        """Return the sum of ``log p`` over all classes but one, whose logarithm is given, ``(N, 1, ...)``."""
-        others = self.p.shape[1] - 1
-        if others < _MANY or not values_are_at_hand(own_log) or not _is_above(own_log, _LOWEST_LOG):
-            return self.log.scatter(1, index, 0.0).sum(1, keepdim=True)
-        # The gaps may cancel against the product, but not by more than a factor of own_log / log(others), which is below 7.
-        return others * own_log - sum_of_gaps(self._logits, index, -own_log)
-
 
 def _log_over_rest(log: Tensor, rest: Tensor) -> Tensor:
     """Where so little is left that the quotient overflows in derivatives, its series ends with the second term."""
@@ -167,7 +178,7 @@ def target_softmax(logits: Tensor, index: Tensor) -> TargetSoftmax:
     if moderate is not None:
         return moderate
     log_odds, others, other_sum = _log_odds(logits, index)
-    target = _probability_by_log_odds(log_odds)
+    target = Probability.from_log_odds(log_odds)
     rest = target.rest.to(logits.dtype)
     return TargetSoftmax(target, overwrite(others * (rest / other_sum), index, -rest))
 
@@ -183,8 +194,12 @@ def _moderate_softmax(logits: Tensor, index: Tensor) -> TargetSoftmax | None:
     if most < 0.5 and not _sums_are_long(logits):
         rest = 1 - prob
     else:
-        rest = probs.scatter_(1, index, 0.0).sum(1, keepdim=True)
-        total = prob + rest
+        if most < 0.5:
+            total = probs.sum(1, keepdim=True)
+            rest = total - prob
+        else:
+            rest = probs.scatter_(1, index, 0.0).sum(1, keepdim=True)
+            total = prob + rest
         if _is_off(total):
             probs, prob, rest = (part.mul_(1 / total) for part in (probs, prob, rest))
     return TargetSoftmax(Probability(prob, rest), probs.scatter_(1, index, -rest))
@@ -197,6 +212,12 @@ def _softmax(logits: Tensor) -> Tensor:
         total = probs.sum(1, keepdim=True)
         probs = probs.mul_(1 / total) if _is_off(total) else probs
     return probs
+
+
+def _round_from_double_(probs: Tensor, logits: Tensor, rows: Tensor) -> None:
+    """Replace rows, ``(N, ...)``, by the softmax in double precision."""
+    if rows.any():
+        probs.movedim(1, -1)[rows] = torch.softmax(logits.movedim(1, -1)[rows].double(), -1).to(probs.dtype)
 
 
 def _sums_are_long(logits: Tensor) -> bool:
@@ -222,6 +243,28 @@ def sum_of_gaps(logits: Tensor, index: Tensor, surprise: Tensor) -> Tensor:
     return (own - logits).sum(1, keepdim=True)
 
 
+def sum_of_other_surprises(logits: Tensor, index: Tensor, target: Probability) -> Tensor:
+    """Return the sum of ``-log p_c`` over all classes but one, whose probability is given, ``(N, 1, ...)``.
+
+    >>> logits, index = torch.tensor([[3.0, 1.0, 0.5]]), torch.tensor([[0]])
+    >>> sum_of_other_surprises(logits, index, target_softmax(logits, index).target)
+    tensor([[4.9064]], dtype=torch.float64)
+    """
+    num_classes = logits.shape[1]
+    if num_classes == 2:
+        return -target.log_rest
+    surprise = target.surprise
+    if surprise.dtype != logits.dtype:  # exact enough for sums that nearly cancel
+        gaps = num_classes * logits.gather(1, index).to(surprise.dtype) - logits.sum(1, keepdim=True, dtype=surprise.dtype)
+        return (num_classes - 1) * surprise + gaps
+    if num_classes > _MANY and values_are_at_hand(surprise) and _is_below(surprise, -LOWEST_LOG):
+        # The gaps may cancel against the product, but not by more than a factor of surprise / log(others), which is below 7.
+        return (num_classes - 1) * surprise + sum_of_gaps(logits, index, surprise)
+    shifted = logits - logits.amax(1, keepdim=True).detach()
+    log_total = shifted.exp().sum(1, keepdim=True).log()
+    return (num_classes - 1) * log_total - shifted.scatter(1, index, 0.0).sum(1, keepdim=True)
+
+
 def _are_small(own: Tensor, surprise: Tensor) -> bool:
     """Whether sums of logits round by less than ``2**-20 K log K``, the least sum of ``-log p`` over K classes, and by its share.
 
@@ -234,13 +277,17 @@ def _are_small(own: Tensor, surprise: Tensor) -> bool:
 
 def values_are_at_hand(logits: Tensor) -> bool:
     """Whether a decision that depends on values costs nothing: not on accelerators, in graphs, recorded gradients or vmap."""
-    if logits.device.type != "cpu" or torch.is_grad_enabled() or is_traced():
+    if torch.is_grad_enabled() or not logits.is_cpu or is_traced():
         return False
     return not torch._C._are_functorch_transforms_active()
 
 
 def _is_above(tensor: Tensor, bound: float) -> bool:
     return not tensor.numel() or tensor.amin().item() > bound
+
+
+def _is_below(tensor: Tensor, bound: float) -> bool:
+    return not tensor.numel() or tensor.amax().item() < bound
 
 
 def _log_odds(logits: Tensor, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -261,7 +308,3 @@ def _log_odds(logits: Tensor, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     # Certain of a class that is alone, but of nothing where its logit is no number.
     certain = torch.where(own.isfinite(), torch.inf, torch.nan)
     return torch.where(alone | (own == torch.inf), certain, log_odds), exponentials, total
-
-
-def _probability_by_log_odds(log_odds: Tensor) -> Probability:
-    return Probability(torch.sigmoid(log_odds), torch.sigmoid(-log_odds), torch.nn.functional.logsigmoid(log_odds))

@@ -1,0 +1,239 @@
+"""Sums of functions of the target's probability, some of them divided by their sum over all classes, with their gradients.
+
+A term is ``f(p_y)``; with the pull ``s = -df / dlog p_y``, its gradient with respect to the logits is ``s (p - onehot)``. A
+normalised term divides by the sum of ``f(p_c)`` over all classes. All terms of a loss share one softmax.
+"""
+
+import math
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from lossmith.numerics.rowwise import Evaluation, GradientRule, IndexRule, Rule, evaluate_again, in_blocks, rowwise_loss
+from lossmith.numerics.softmax import (
+    LOWEST_LOG,
+    ClassProbabilities,
+    Probability,
+    sum_of_other_surprises,
+    target_softmax,
+    values_are_at_hand,
+)
+from lossmith.numerics.temporaries import add, add_product, multiply, overwrite, scale_kept
+
+__all__ = ["Curve", "Term", "rule_of_terms", "term_losses"]
+
+
+class Curve(Protocol):
+    """A function ``f`` of one probability."""
+
+    @property
+    def is_cross_entropy(self) -> bool:
+        """Whether ``f(p) = -log p``, of which much is known in closed form."""
+        ...
+
+    def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor | float]:
+        """Return ``f`` and the pull ``-df / dlog p``, each to full relative accuracy; a constant pull is one number."""
+        ...
+
+
+class Term(NamedTuple):
+    """``factor * f(p_y)``, divided by the sum of ``f`` over the classes if ``normalized``."""
+
+    factor: float
+    curve: Curve
+    normalized: bool = False
+
+
+def rule_of_terms(terms: tuple[Term, ...], target: Tensor) -> Rule:
+    """Return the rule for a sum of terms; ``target`` holds class indices, or a factor for every class."""
+    if target.is_floating_point():
+        return _EveryClass(terms)
+    normalized = [term.curve.is_cross_entropy for term in terms if term.normalized]
+    if not normalized:
+        return _Target(terms)
+    return _TargetAmongSurprises(terms) if all(normalized) else _TargetAmongClasses(terms)
+
+
+def term_losses(terms: tuple[Term, ...], logits: Tensor, target: Tensor) -> Tensor:
+    """Return the sum of the terms for each row."""
+    return rowwise_loss(rule_of_terms(terms, target), logits, target)
+
+
+class _Target(IndexRule):
+    """Terms without normalisation, for class indices: keeps the direction and the pull apart."""
+
+    def __init__(self, terms: tuple[Term, ...]) -> None:
+        self.terms = terms
+
+    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
+        softmax = target_softmax(logits, target.unsqueeze(1))
+        value, pull = _sum_of_terms(self.terms, softmax.target)
+        losses = value.squeeze(1).to(logits.dtype)
+        if isinstance(pull, Tensor):
+            return losses, (softmax.direction, pull.to(logits.dtype))
+        return losses, (softmax.direction if pull == 1 else multiply(softmax.direction, pull),)
+
+    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
+        direction, *pulls = saved
+        return scale_kept(direction, grad * pulls[0] if pulls else grad)
+
+
+class _TargetAmongSurprises(IndexRule):
+    """Terms of which the normalised ones are cross-entropy, for class indices: all classes but the target pull alike.
+
+    With the pull s of each other class and S of the target, the gradient is ``p_j (S + (K - 1) s) - s``, and at the target
+    ``-(S (1 - p_y) - (K - 1) s p_y)``, of which nothing cancels.
+    """
+
+    def __init__(self, terms: tuple[Term, ...]) -> None:
+        self.terms = terms
+
+    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
+        index, others = target.unsqueeze(1), logits.shape[1] - 1
+        softmax = target_softmax(logits, index)
+        value, target_pull, pull = self._value_and_pulls(logits, index, softmax.target)
+        entry = others * pull * softmax.target.p - target_pull * softmax.target.rest
+        total, entry, pull = (part.to(logits.dtype) for part in (torch.add(target_pull, pull, alpha=others), entry, pull))
+        if others == 1:
+            gradient = overwrite(-entry.expand_as(logits).contiguous(), index, entry)
+        else:
+            gradient = overwrite(add(multiply(softmax.direction, total), -pull), index, entry)
+        evaluation = value.squeeze(1).to(logits.dtype), (gradient,)
+        is_moderate = softmax.target.p.dtype == logits.dtype
+        return evaluate_again(self, logits, target, _hard_rows(logits, softmax.target.surprise, is_moderate), evaluation)
+
+    def _value_and_pulls(self, logits: Tensor, index: Tensor, target: Probability) -> tuple[Tensor, Tensor, Tensor]:
+        own = target.surprise
+        rest = sum_of_other_surprises(logits, index, target)
+        inverse = _nonzero(own + rest).reciprocal()
+        factor = sum(term.factor for term in self.terms if term.normalized)
+        value = _scaled(own * inverse, factor)
+        pull = value * -inverse
+        # The quotient own / (own + rest) pulls at the target by rest / (own + rest)**2: no difference.
+        target_pull = _scaled(rest * inverse.square(), factor)
+        plain = tuple(term for term in self.terms if not term.normalized)
+        if plain:
+            plain_value, plain_pull = _sum_of_terms(plain, target)
+            value, target_pull = value + plain_value, target_pull + plain_pull
+        return value, target_pull, pull
+
+
+class _EveryClass(GradientRule):
+    """Any terms, for a factor per class ``a_c``: the loss is ``sum_c a_c f(p_c)``.
+
+    With ``s_c`` minus the derivative of the loss with respect to ``log p_c``, the gradient is ``p_j sum_c s_c - s_j``.
+    """
+
+    def __init__(self, terms: tuple[Term, ...]) -> None:
+        self.terms = terms
+
+    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
+        return in_blocks(self._evaluate_rows, logits, target)
+
+    def _evaluate_rows(self, logits: Tensor, factors: Tensor) -> Evaluation:
+        classes = ClassProbabilities(logits)
+        losses, pulls = [], []
+        for factor, curve, normalized in self.terms:
+            value, pull = curve.value_and_pull(classes)
+            loss, weights = (factors * value).sum(1, keepdim=True), factors
+            if normalized:
+                inverse = 1 / _nonzero(value.sum(1, keepdim=True))
+                loss = loss * inverse
+                weights = (factors - loss) * inverse
+            losses.append(_scaled(loss, factor))
+            pulls.append(_scaled(weights * pull, factor))
+        return _total(losses).squeeze(1), (_descent(classes, _total(pulls)),)
+
+    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
+        return super().pullback(-grad, target, saved)
+
+    def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
+        classes = ClassProbabilities(logits)
+        gradient = torch.zeros_like(logits)
+        for factor, curve, normalized in self.terms:
+            value, _ = curve.value_and_pull(classes)
+            gradient = gradient + value * (factor / _nonzero(value.sum(1, keepdim=True)) if normalized else factor)
+        return gradient * grad
+
+
+class _TargetAmongClasses(_EveryClass):
+    """Terms of which some are normalised, for class indices: only the normalised ones look at all classes."""
+
+    def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
+        index = target.unsqueeze(1)
+        classes = ClassProbabilities(logits)
+        losses, pulls = [], []
+        target_pull: Tensor | float = 0.0
+        for factor, curve, normalized in self.terms:
+            if not normalized:
+                value, pull = curve.value_and_pull(classes.of(index))
+                losses.append(_scaled(value, factor))
+                target_pull = target_pull + factor * pull
+                continue
+            values, class_pulls = curve.value_and_pull(classes)
+            own, others = values.gather(1, index), values.scatter(1, index, 0.0).sum(1, keepdim=True)
+            inverse = _nonzero(own + others).reciprocal()
+            share = _scaled(inverse, factor)
+            loss = own * share
+            losses.append(loss)
+            # The quotient own / (own + others) pulls at the target by others / (own + others)**2: no difference.
+            own_pull = class_pulls.gather(1, index) if isinstance(class_pulls, Tensor) else class_pulls
+            target_pull = target_pull + others * inverse * share * own_pull
+            pulls.append((inverse * -loss) * class_pulls)
+        descent = _descent(classes, overwrite(_total(pulls), index, target_pull))
+        evaluation = _total(losses).squeeze(1), (descent,)
+        behind = logits.amax(1, keepdim=True) - logits.gather(1, index)
+        return evaluate_again(self, logits, target, _hard_rows(logits, behind, is_moderate=False), evaluation)
+
+
+def _hard_rows(logits: Tensor, surprise: Tensor, is_moderate: bool) -> Tensor | None:
+    """Return where single precision will not do: entries of the other classes nearly cancel if the target is very improbable.
+
+    They are ``log p_y`` times ``1 - (K - 1) p_j``, beside the sum of the other logarithms, which is above ``(K - 1) log(K - 1)``.
+    """
+    others = logits.shape[1] - 1
+    if logits.dtype != torch.float32 or others < 2 or not values_are_at_hand(logits):
+        return None
+    limit = 4 * others * math.log(others)
+    return None if is_moderate and limit > -LOWEST_LOG else (surprise > limit).squeeze(1)
+
+
+def _sum_of_terms(terms: tuple[Term, ...], target: Probability) -> tuple[Tensor, Tensor | float]:
+    (factor, curve, _), *others = terms
+    value, pull = curve.value_and_pull(target)
+    if factor != 1:
+        value, pull = factor * value, factor * pull
+    for factor, curve, _ in others:
+        next_value, next_pull = curve.value_and_pull(target)
+        value, pull = value + factor * next_value, pull + factor * next_pull
+    return value, pull
+
+
+def _scaled(tensor: Tensor, factor: float) -> Tensor:
+    return tensor if factor == 1 else factor * tensor
+
+
+def _nonzero(denominator: Tensor) -> Tensor:
+    """A single class, whose losses are all 0, costs nothing instead of 0 / 0."""
+    return denominator.masked_fill(denominator == 0, 1.0)
+
+
+def _total(parts: list[Tensor]) -> Tensor:
+    return sum(parts[1:], start=parts[0])
+
+
+def _descent(classes: ClassProbabilities, pull: Tensor) -> Tensor:
+    """Return minus the gradient with respect to the logits, ``s_j - p_j sum_c s_c``."""
+    descent = add_product(pull, classes.p, -pull.sum(1, keepdim=True))
+    return _balanced(classes, descent)
+
+
+def _balanced(classes: ClassProbabilities, descent: Tensor) -> Tensor:
+    """1 - p of a class with most of the mass cancels. Its entry is what makes the sum of all entries 0."""
+    if classes.top is None:
+        return descent
+    entry = descent.gather(1, classes.top)
+    others = overwrite(descent, classes.top, 0.0)
+    balance = -others.sum(1, keepdim=True)
+    return overwrite(others, classes.top, torch.where(classes.largest > 0.5, balance, entry))
