@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from lossmith.losses.target_probability import TargetProbabilityLoss
-from lossmith.numerics.softmax import Probability
+from lossmith.numerics.probability import Probability
 
 __all__ = ["CrossEntropyLoss"]
 

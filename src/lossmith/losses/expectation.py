@@ -7,7 +7,8 @@ from torch import Tensor
 from lossmith.losses.contract import Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import TargetProbabilityLoss
-from lossmith.numerics.softmax import Probability
+from lossmith.numerics.probability import Probability
+from lossmith.numerics.temporaries import add_scaled
 
 __all__ = ["CrossEntropyExpectationLoss", "ExpectationLoss", "MAELoss"]
 
@@ -49,7 +50,7 @@ class MAELoss(TargetProbabilityLoss):
 
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return ``2 (1 - p)`` and ``2 p``."""
-        return 2 * target.rest, 2 * target.p
+        return target.rest + target.rest, target.p + target.p
 
 
 class CrossEntropyExpectationLoss(TargetProbabilityLoss):
@@ -105,4 +106,4 @@ class CrossEntropyExpectationLoss(TargetProbabilityLoss):
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return ``-alpha log p + beta (1 - p)`` and ``alpha + beta p``."""
         alpha, beta = self.mix()
-        return beta * target.rest - alpha * target.log, alpha + beta * target.p
+        return add_scaled(beta * target.rest, target.surprise, alpha), alpha + beta * target.p

@@ -8,8 +8,8 @@ from torch import Tensor
 from lossmith.losses.contract import Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import TargetProbabilityLoss
+from lossmith.numerics.probability import Probability
 from lossmith.numerics.scalars import as_input
-from lossmith.numerics.softmax import Probability
 from lossmith.numerics.temporaries import add_product, multiply
 
 __all__ = ["FocalLoss"]
@@ -45,6 +45,5 @@ class FocalLoss(TargetProbabilityLoss):
             rest = rest.clamp_min(torch.finfo(rest.dtype).tiny)
         modulation = rest ** as_input(self.gamma, rest)
         modulation = modulation if self.alpha is None else self.alpha * modulation
-        value = multiply(modulation * target.log, -1.0)
-        growth = multiply(multiply(target.log_over_rest, target.p), -self.gamma)
-        return value, add_product(modulation, modulation, growth)
+        growth = multiply(multiply(target.surprise_over_rest, target.p), self.gamma)
+        return modulation * target.surprise, add_product(modulation, modulation, growth)

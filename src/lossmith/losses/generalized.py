@@ -8,9 +8,10 @@ from torch import Tensor
 from lossmith.losses.contract import Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import TargetProbabilityLoss
-from lossmith.numerics.box_cox import box_cox_and_power
+from lossmith.numerics.box_cox import box_cox_and_power, fall_and_power
+from lossmith.numerics.probability import Probability
 from lossmith.numerics.scalars import as_scalar
-from lossmith.numerics.softmax import Probability, values_are_at_hand
+from lossmith.numerics.softmax import values_are_at_hand
 
 __all__ = ["AsymmetricGeneralizedCrossEntropyLoss", "GeneralizedCrossEntropyLoss", "TruncatedGeneralizedCrossEntropyLoss"]
 
@@ -39,8 +40,7 @@ class GeneralizedCrossEntropyLoss(TargetProbabilityLoss):
 
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return ``(1 - p**q) / q`` and ``p**q``."""
-        change, power = box_cox_and_power(target.log, self.q)
-        return -change, power
+        return fall_and_power(target, self.q)
 
 
 class TruncatedGeneralizedCrossEntropyLoss(GeneralizedCrossEntropyLoss):
@@ -68,9 +68,9 @@ class TruncatedGeneralizedCrossEntropyLoss(GeneralizedCrossEntropyLoss):
 
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return those of generalised cross-entropy for ``max(p, k)``."""
-        threshold = torch.log1p(as_scalar(self.k - 1, target.log))
-        value, pull = super().value_and_pull(Probability(target.p, target.rest, torch.maximum(target.log, threshold)))
-        return value, torch.where(target.log > threshold, pull, 0.0)
+        threshold = -torch.log1p(as_scalar(self.k - 1, target.p))
+        value, pull = super().value_and_pull(Probability(target.p, target.rest, torch.minimum(target.surprise, threshold)))
+        return value, torch.where(target.surprise < threshold, pull, 0.0)
 
 
 class AsymmetricGeneralizedCrossEntropyLoss(TargetProbabilityLoss):
@@ -100,7 +100,7 @@ class AsymmetricGeneralizedCrossEntropyLoss(TargetProbabilityLoss):
 
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return the value by way of ``(b + p) / (b + 1)``, whose logarithm is exact on both ends."""
-        b = as_scalar(self.b, target.log)
+        b = as_scalar(self.b, target.p)
         log_ratio = self._log_ratio(target, b)
         change, _ = box_cox_and_power(log_ratio, self.q)
         log_shifted = log_ratio + torch.log1p(b)

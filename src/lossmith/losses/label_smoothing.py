@@ -9,8 +9,8 @@ from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.limits import Limits
 from lossmith.losses.term_rules import term_losses
 from lossmith.numerics.rowwise import Evaluation, IndexRule, Rule
-from lossmith.numerics.softmax import sum_of_gaps, target_softmax
-from lossmith.numerics.temporaries import add, overwrite
+from lossmith.numerics.softmax import mean_gap, target_softmax
+from lossmith.numerics.temporaries import add, add_scaled, overwrite
 
 __all__ = ["LabelSmoothingLoss"]
 
@@ -41,38 +41,34 @@ class LabelSmoothingLoss(ClassificationLoss):
 
     def rule(self, logits: Tensor, target: Tensor) -> Rule | None:
         """Return the rule for class indices."""
-        return None if target.is_floating_point() else _SmoothedTarget(self._share_of(logits))
+        return None if target.is_floating_point() else _SmoothedTarget(self.alpha)
 
     def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
         """Return the losses; a factor per class is smoothed into one for cross-entropy."""
         if not target.is_floating_point():
             return super().example_losses(logits, target)
-        smoothed = target + self._share_of(logits) * target.sum(1, keepdim=True)
-        return term_losses(CrossEntropyLoss().terms(), logits, smoothed)
-
-    def _share_of(self, logits: Tensor) -> float:
-        return self.alpha / (1 - self.alpha) / logits.shape[1]
+        share = self.alpha / (1 - self.alpha) / logits.shape[1]
+        return term_losses(CrossEntropyLoss().terms(), logits, target + share * target.sum(1, keepdim=True))
 
 
 class _SmoothedTarget(IndexRule):
-    """With ``share = alpha / ((1 - alpha) K)`` the gradient is ``(1 + K share) p - share - onehot``; kept without the factor.
+    """The loss is ``-log p_y`` and ``alpha / (1 - alpha)`` times the mean of all ``-log p_c``.
 
-    The sum of all ``-log p_c`` is that of the gaps ``z_y - z_c``, less ``K log p_y``.
+    The gradient is ``p - alpha / K - (1 - alpha) onehot``, divided by ``1 - alpha``; it is kept without the divisor.
     """
 
-    def __init__(self, share: float) -> None:
-        self.share = share
+    def __init__(self, alpha: float) -> None:
+        self.alpha = alpha
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         num_classes, index = logits.shape[1], target.unsqueeze(1)
         softmax = target_softmax(logits, index)
-        smoothed = 1 + num_classes * self.share
         surprise = softmax.target.surprise
-        losses = smoothed * surprise + self.share * sum_of_gaps(logits, index, surprise)
-        part = self.share / smoothed
-        entry = -softmax.target.rest + (num_classes - 1) * part
-        gradient = overwrite(add(softmax.direction, -part), index, entry.to(logits.dtype))
+        mean = surprise + mean_gap(logits, index, softmax.target)
+        losses = add_scaled(surprise, mean, self.alpha / (1 - self.alpha))
+        entry = -softmax.target.rest + self.alpha * (num_classes - 1) / num_classes
+        gradient = overwrite(add(softmax.direction, -self.alpha / num_classes), index, entry.to(logits.dtype))
         return losses.squeeze(1).to(logits.dtype), (gradient,)
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        return super().pullback(grad * (1 + saved[0].shape[1] * self.share), target, saved)
+        return super().pullback(grad * (1 / (1 - self.alpha)), target, saved)

@@ -10,9 +10,9 @@ from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.limits import Limits
 from lossmith.losses.term_rules import term_losses
 from lossmith.numerics.norms import inverse_norm
-from lossmith.numerics.rowwise import Evaluation, IndexRule, Rule
+from lossmith.numerics.rowwise import Evaluation, IndexRule, Rule, in_blocks_of
 from lossmith.numerics.softmax import target_softmax
-from lossmith.numerics.temporaries import add_product
+from lossmith.numerics.temporaries import add_product, product_in
 
 __all__ = ["LogitNormLoss"]
 
@@ -64,20 +64,25 @@ class LogitNormLoss(ClassificationLoss):
 
 
 class _NormalizedLogits(IndexRule):
-    """With ``v = s z``, ``s = 1 / (tau ||z||)`` and ``g = p(v) - onehot``, the gradient is ``s (g - tau**2 v (v . g))``.
+    """With ``v = s z``, ``s = 1 / (tau ||z||)`` and ``g = p(v) - onehot``, the gradient is ``s (g - z (z . g) / ||z||**2)``.
 
-    Where ``z`` is 0, ``s`` is a constant and ``v`` is 0, so that the same formula holds.
+    Where ``z`` is 0, ``s`` is a constant, so that the same formula holds with any length.
     """
 
     def __init__(self, tau: float) -> None:
         self.tau = tau
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        scale = inverse_norm(logits, 1) / self.tau
-        softmax = target_softmax(logits * scale, target.unsqueeze(1))
+        return in_blocks_of(self._evaluate_rows, logits, target)
+
+    def _evaluate_rows(self, logits: Tensor, target: Tensor, place: Tensor | None) -> Evaluation:
+        inverse = inverse_norm(logits, 1)
+        scale = inverse / self.tau
+        normalized = logits * scale
+        softmax = target_softmax(normalized, target.unsqueeze(1), place)
         # In terms of z and not of v, which need not be kept beside the softmax.
-        along = scale * (softmax.direction * logits).sum(1, keepdim=True)
-        across = add_product(softmax.direction, logits, scale * along * -(self.tau * self.tau))
+        along = inverse * product_in(normalized, softmax.direction, logits).sum(1, keepdim=True)
+        across = add_product(softmax.direction, logits, -inverse * along)
         return softmax.target.surprise.squeeze(1).to(logits.dtype), (across, scale)
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:

@@ -10,9 +10,8 @@ from lossmith.losses.limits import Limits
 from lossmith.losses.term_rules import term_losses
 from lossmith.numerics.norms import sum_of_squares
 from lossmith.numerics.rowwise import Evaluation, IndexRule, Rule
-from lossmith.numerics.scalars import as_scalar
 from lossmith.numerics.softmax import target_softmax
-from lossmith.numerics.temporaries import add_product
+from lossmith.numerics.temporaries import add_multiple, add_scaled
 
 __all__ = ["LogitPenaltyLoss"]
 
@@ -59,5 +58,5 @@ class _PenalizedTarget(IndexRule):
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         softmax = target_softmax(logits, target.unsqueeze(1))
-        losses = self.beta * sum_of_squares(logits, 1) + softmax.target.surprise.squeeze(1)
-        return losses.to(logits.dtype), (add_product(softmax.direction, logits, as_scalar(2 * self.beta, logits)),)
+        losses = add_scaled(softmax.target.surprise.squeeze(1), sum_of_squares(logits, 1), self.beta)
+        return losses.to(logits.dtype), (add_multiple(softmax.direction, logits, 2 * self.beta),)

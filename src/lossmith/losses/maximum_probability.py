@@ -65,7 +65,7 @@ class _EveryClass(GradientRule):
 
     def _evaluate_rows(self, logits: Tensor, factors: Tensor) -> Evaluation:
         top, classes, lead = _leads(logits)
-        cost = -classes.log
+        cost = classes.surprise
         losses = (factors * lead * cost).sum(1, keepdim=True)
         prob = classes.p.gather(1, top)
         lag = classes.p + classes.p.scatter(1, top, 0.0).sum(1, keepdim=True)  # 1 - D, without a difference
@@ -76,7 +76,7 @@ class _EveryClass(GradientRule):
 
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
         _, classes, lead = _leads(logits)
-        return lead * classes.log * -grad
+        return lead * classes.surprise * grad
 
 
 def _leads(logits: Tensor) -> tuple[Tensor, ClassProbabilities, Tensor]:

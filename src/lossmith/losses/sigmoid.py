@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lossmith.losses.contract import ClassificationLoss
-from lossmith.numerics.rowwise import Evaluation, GradientRule, IndexRule, Rule, in_blocks, rowwise_loss
+from lossmith.numerics.rowwise import Evaluation, GradientRule, IndexRule, Rule, in_blocks, in_blocks_of, rowwise_loss
 from lossmith.numerics.sigmoid import softplus, summed_softplus_and_sigmoid
 from lossmith.numerics.softmax import values_are_at_hand
 from lossmith.numerics.temporaries import overwrite
@@ -77,9 +77,12 @@ class _SigmoidTarget(IndexRule):
     """The gradient is ``sigmoid(z)``, and ``-sigmoid(-z)`` at the target."""
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
+        return in_blocks_of(self._evaluate_rows, logits, target)
+
+    def _evaluate_rows(self, logits: Tensor, target: Tensor, place: Tensor | None) -> Evaluation:
         index = target.unsqueeze(1)
         against = -logits.gather(1, index)
-        absent, slope = summed_softplus_and_sigmoid(logits, index)
+        absent, slope = summed_softplus_and_sigmoid(logits, index, place)
         return (absent + softplus(against)).squeeze(1), (overwrite(slope, index, -torch.sigmoid(against)),)
 
 

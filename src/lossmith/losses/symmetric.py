@@ -7,7 +7,8 @@ from torch import Tensor
 from lossmith.losses.contract import Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import TargetProbabilityLoss
-from lossmith.numerics.softmax import Probability
+from lossmith.numerics.probability import Probability
+from lossmith.numerics.temporaries import add_scaled
 
 __all__ = ["SymmetricCrossEntropyLoss"]
 
@@ -41,4 +42,4 @@ class SymmetricCrossEntropyLoss(TargetProbabilityLoss):
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return ``-alpha log p - beta A (1 - p)`` and ``alpha - beta A p``."""
         reverse = self.beta * self.log_zero
-        return -self.alpha * target.log - reverse * target.rest, self.alpha - reverse * target.p
+        return add_scaled(self.alpha * target.surprise, target.rest, -reverse), self.alpha - reverse * target.p

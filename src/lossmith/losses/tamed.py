@@ -9,7 +9,7 @@ from lossmith.losses.contract import Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import TargetProbabilityLoss
 from lossmith.numerics.box_cox import box_cox_and_power
-from lossmith.numerics.softmax import Probability
+from lossmith.numerics.probability import Probability
 
 __all__ = ["TamedCrossEntropyLoss"]
 
@@ -38,5 +38,5 @@ class TamedCrossEntropyLoss(TargetProbabilityLoss):
 
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return the value and ``(1 - log p)**-alpha``."""
-        log_tamed = torch.log1p(-target.log)
+        log_tamed = torch.log1p(target.surprise)
         return box_cox_and_power(log_tamed, 1 - self.alpha)[0], torch.exp(-self.alpha * log_tamed)

@@ -10,11 +10,11 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from lossmith.numerics.probability import Probability
 from lossmith.numerics.rowwise import Evaluation, GradientRule, IndexRule, Rule, evaluate_again, in_blocks, rowwise_loss
 from lossmith.numerics.softmax import (
     LOWEST_LOG,
     ClassProbabilities,
-    Probability,
     sum_of_other_surprises,
     target_softmax,
     values_are_at_hand,
@@ -80,10 +80,10 @@ class _Target(IndexRule):
 
 
 class _TargetAmongSurprises(IndexRule):
-    """Terms of which the normalised ones are cross-entropy, for class indices: all classes but the target pull alike.
+    """Terms of which the normalised ones are cross-entropy, for class indices: all classes but the target are pulled alike.
 
-    With the pull s of each other class and S of the target, the gradient is ``p_j (S + (K - 1) s) - s``, and at the target
-    ``-(S (1 - p_y) - (K - 1) s p_y)``, of which nothing cancels.
+    With the pull S at the target and -s at each other class, the gradient is ``p_j (S - (K - 1) s) + s``, and at the target
+    ``-(S (1 - p_y) + (K - 1) s p_y)``, of which nothing cancels.
     """
 
     def __init__(self, terms: tuple[Term, ...]) -> None:
@@ -91,32 +91,33 @@ class _TargetAmongSurprises(IndexRule):
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         index, others = target.unsqueeze(1), logits.shape[1] - 1
-        softmax = target_softmax(logits, index)
-        value, target_pull, pull = self._value_and_pulls(logits, index, softmax.target)
-        entry = others * pull * softmax.target.p - target_pull * softmax.target.rest
-        total, entry, pull = (part.to(logits.dtype) for part in (torch.add(target_pull, pull, alpha=others), entry, pull))
+        prob, direction = target_softmax(logits, index)
+        value, pull, share = self._value_and_pulls(logits, index, prob)
+        entry = torch.addcmul(pull * prob.rest, share, prob.p, value=others).neg().to(logits.dtype)
         if others == 1:
-            gradient = overwrite(-entry.expand_as(logits).contiguous(), index, entry)
+            gradient = overwrite((-entry).expand_as(logits).contiguous(), index, entry)
         else:
-            gradient = overwrite(add(multiply(softmax.direction, total), -pull), index, entry)
-        evaluation = value.squeeze(1).to(logits.dtype), (gradient,)
-        is_moderate = softmax.target.p.dtype == logits.dtype
-        return evaluate_again(self, logits, target, _hard_rows(logits, softmax.target.surprise, is_moderate), evaluation)
+            total = torch.sub(pull, share, alpha=others)
+            gradient = add(multiply(direction, total.to(logits.dtype)), share.to(logits.dtype))
+            gradient = overwrite(gradient, index, entry)
+        hard = _hard_rows(logits, prob.surprise, is_moderate=prob.least > 0)
+        return evaluate_again(self, logits, target, hard, (value.squeeze(1).to(logits.dtype), (gradient,)))
 
     def _value_and_pulls(self, logits: Tensor, index: Tensor, target: Probability) -> tuple[Tensor, Tensor, Tensor]:
-        own = target.surprise
-        rest = sum_of_other_surprises(logits, index, target)
-        inverse = _nonzero(own + rest).reciprocal()
+        """Return the sum of all terms, the pull at the target, and minus that at each other class."""
+        own, rest = target.surprise, sum_of_other_surprises(logits, index, target)
+        total = own + rest
+        inverse = (_nonzero(total) if logits.shape[1] == 1 else total).reciprocal()
         factor = sum(term.factor for term in self.terms if term.normalized)
         value = _scaled(own * inverse, factor)
-        pull = value * -inverse
         # The quotient own / (own + rest) pulls at the target by rest / (own + rest)**2: no difference.
-        target_pull = _scaled(rest * inverse.square(), factor)
+        pull = _scaled(rest * inverse * inverse, factor)
+        share = value * inverse
         plain = tuple(term for term in self.terms if not term.normalized)
         if plain:
             plain_value, plain_pull = _sum_of_terms(plain, target)
-            value, target_pull = value + plain_value, target_pull + plain_pull
-        return value, target_pull, pull
+            value, pull = value + plain_value, pull + plain_pull
+        return value, pull, share
 
 
 class _EveryClass(GradientRule):

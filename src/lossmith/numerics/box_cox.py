@@ -1,12 +1,15 @@
 """The Box-Cox transform, from logarithms."""
 
+import math
+
 import torch
 from torch import Tensor
 
+from lossmith.numerics.probability import Probability
 from lossmith.numerics.softmax import values_are_at_hand
 from lossmith.numerics.temporaries import multiply
 
-__all__ = ["box_cox", "box_cox_and_power"]
+__all__ = ["box_cox", "box_cox_and_power", "fall_and_power"]
 
 # exp(-1/4) is far enough from 1 to be subtracted from it.
 _FAR = 0.25
@@ -40,6 +43,19 @@ def box_cox_and_power(log_x: Tensor, power: float) -> tuple[Tensor, Tensor]:
         raised = scaled.exp_()
         return multiply(raised - 1, 1 / power), raised
     return torch.expm1(scaled) / power, torch.exp(scaled)
+
+
+def fall_and_power(probability: Probability, power: float) -> tuple[Tensor, Tensor]:
+    """Return ``(1 - p**power) / power`` and ``p**power`` for ``power >= 0``.
+
+    >>> fall_and_power(Probability(torch.tensor([0.25]), torch.tensor([0.75])), 0.5)
+    (tensor([1.]), tensor([0.5000]))
+    """
+    if power * math.log(probability.most) > -_FAR:
+        change, raised = box_cox_and_power(probability.log, power)
+        return -change, raised
+    raised = probability.p**power if probability.least else (-power * probability.surprise).exp_()
+    return torch.rsub(raised, 1 / power, alpha=1 / power), raised
 
 
 def _is_far_from_one(log_x: Tensor) -> bool:

@@ -23,7 +23,8 @@ def inverse_norm(vectors: Tensor, dim: int) -> Tensor:
     lowest = math.sqrt(torch.finfo(vectors.dtype).tiny)
     if values_are_at_hand(vectors) and vectors.numel():
         norm: Tensor = torch.linalg.vector_norm(vectors, 2, dim, keepdim=True)
-        if norm.amin() > lowest and norm.amax() < math.inf:
+        smallest, largest_norm = torch.aminmax(norm)
+        if smallest.item() > lowest and largest_norm.item() < math.inf:
             return norm.reciprocal_()
     # Squares of vectors whose largest entry is 1 never overflow. The scale cancels, and so has no gradient.
     largest = vectors.detach().abs().amax(dim, keepdim=True)

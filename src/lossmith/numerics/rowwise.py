@@ -19,6 +19,7 @@ __all__ = [
     "Rule",
     "evaluate_again",
     "in_blocks",
+    "in_blocks_of",
     "refuse_forward_mode_twice",
     "rowwise_loss",
     "rowwise_mean",
@@ -218,14 +219,23 @@ def evaluate_again(rule: Rule, logits: Tensor, target: Tensor, rows: Tensor | No
 
 def in_blocks(evaluate: Callable[[Tensor, Tensor], Evaluation], logits: Tensor, target: Tensor) -> Evaluation:
     """Apply ``evaluate`` to blocks of rows: worth it for a rule that passes over its rows many times."""
-    rows = max(1, BLOCK_ELEMENTS // max(1, logits[:1].numel()))
-    if logits.shape[0] <= rows or logits.device.type != "cpu" or torch.compiler.is_compiling() or torch.is_grad_enabled():
-        return evaluate(logits, target)
+    return in_blocks_of(lambda rows, labels, _: evaluate(rows, labels), logits, target)
+
+
+def in_blocks_of(evaluate: Callable[[Tensor, Tensor, Tensor | None], Evaluation], logits: Tensor, target: Tensor) -> Evaluation:
+    """Do the same for an ``evaluate`` that can write the first thing to be kept to where it belongs, its third argument."""
+    size = logits.numel()
+    if size <= BLOCK_ELEMENTS or not logits.is_cpu or torch.compiler.is_compiling() or torch.is_grad_enabled():
+        return evaluate(logits, target, None)
+    rows = max(1, BLOCK_ELEMENTS * logits.shape[0] // size)
     losses = logits.new_empty(target.shape[:1] + logits.shape[2:])
-    saved: tuple[Tensor, ...] = ()
+    saved: tuple[Tensor, ...] = (torch.empty_like(logits),)
     for block in (slice(start, start + rows) for start in range(0, logits.shape[0], rows)):
-        losses[block], parts = evaluate(logits[block], target[block])
-        saved = saved or tuple(part.new_empty(logits.shape[:1] + part.shape[1:]) for part in parts)
+        place = saved[0][block]
+        losses[block], parts = evaluate(logits[block], target[block], place)
+        if len(saved) < len(parts):
+            saved += tuple(part.new_empty(logits.shape[:1] + part.shape[1:]) for part in parts[1:])
         for whole, part in zip(saved, parts, strict=True):
-            whole[block] = part
+            if part is not place:
+                whole[block] = part
     return losses, saved

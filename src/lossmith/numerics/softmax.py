@@ -6,20 +6,20 @@ of -z, and the gradient of ``-log p`` is ``1 - p`` times the softmax of the othe
 """
 
 import math
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from lossmith.numerics.probability import Probability
 from lossmith.numerics.temporaries import overwrite
 from lossmith.numerics.tracing import is_traced
 
 __all__ = [
     "LOWEST_LOG",
     "ClassProbabilities",
-    "Probability",
     "TargetSoftmax",
-    "sum_of_gaps",
+    "mean_gap",
     "sum_of_other_surprises",
     "target_softmax",
     "values_are_at_hand",
@@ -39,59 +39,16 @@ _LITTLE = math.exp(-16)
 # From this many classes on, and for logits below that, sums of logits are as good as sums of their differences.
 _MANY = 12
 _LARGEST_SUMMED = 16.0
-
-
-class Probability:
-    """Probabilities p with ``1 - p`` and ``log p``, each to full relative accuracy; the logarithm when first asked for."""
-
-    def __init__(self, p: Tensor, rest: Tensor, log: Tensor | None = None, log_rest: Tensor | None = None) -> None:
-        self.p = p
-        self._rest: Tensor | None = rest
-        self._log = log
-        self._log_rest = log_rest
-
-    @classmethod
-    def from_log_odds(cls, log_odds: Tensor) -> Self:
-        """Return the probability whose odds have these logarithms."""
-        log, log_rest = torch.nn.functional.logsigmoid(log_odds), torch.nn.functional.logsigmoid(-log_odds)
-        return cls(torch.sigmoid(log_odds), torch.sigmoid(-log_odds), log, log_rest)
-
-    @property
-    def rest(self) -> Tensor:
-        """``1 - p``."""
-        assert self._rest is not None
-        return self._rest
-
-    @property
-    def log(self) -> Tensor:
-        """``log p``."""
-        if self._log is None:
-            self._log = -torch.log1p(self.rest / self.p)
-        return self._log
-
-    @property
-    def surprise(self) -> Tensor:
-        """``-log p``."""
-        return torch.log1p(self.rest / self.p) if self._log is None else -self._log
-
-    @property
-    def log_rest(self) -> Tensor:
-        """``log(1 - p)``."""
-        return -torch.log1p(self.p / self.rest) if self._log_rest is None else self._log_rest
-
-    @property
-    def log_over_rest(self) -> Tensor:
-        """``log p / (1 - p)``, which tends to -1 at p = 1."""
-        return _log_over_rest(self.log, self.rest)
+_LEAST_SUMMED = math.exp(-_LARGEST_SUMMED)
 
 
 class ClassProbabilities(Probability):
-    """The probabilities of all classes, for logits ``(N, C, ...)``; ``1 - p`` and ``log p`` when first asked for."""
+    """The probabilities of all classes, for logits ``(N, C, ...)``; ``1 - p`` and ``-log p`` when first asked for."""
 
     def __init__(self, logits: Tensor) -> None:
         self.p = _softmax(logits)
         self._rest = None
-        self._log = None
+        self._surprise = None
         self._logits = logits
         self.largest = self.p.amax(1, keepdim=True)
         """The largest probability of each row, ``(N, 1, ...)``."""
@@ -103,12 +60,12 @@ class ClassProbabilities(Probability):
 
     def _class_with_most(self) -> Tensor | None:
         # Below 3/4 nothing cancels. To find out is cheaper than the index.
-        if values_are_at_hand(self.p) and self.p.numel() and self.largest.amax().item() < 0.75:
-            return None
-        return self.p.argmax(1, keepdim=True)
+        if values_are_at_hand(self.p) and self.p.numel():
+            self.most = self.largest.amax().item()
+        return None if self.most < 0.75 else self.p.argmax(1, keepdim=True)
 
     def _probability_of_top(self, top: Tensor) -> Probability:
-        if values_are_at_hand(self.p) and self.p.numel() and self.largest.amax().item() < _LARGEST:
+        if self.most < _LARGEST:
             return Probability(self.largest, self.p.scatter(1, top, 0.0).sum(1, keepdim=True))
         return Probability.from_log_odds(_log_odds(self._logits, top)[0])
 
@@ -122,29 +79,19 @@ class ClassProbabilities(Probability):
         return self._rest
 
     @property
-    def log(self) -> Tensor:
-        """``log p``."""
-        if self._log is None:
-            self._log = self._log_softmax()
-            if self.top is not None and self._top is not None:
-                self._log = overwrite(self._log, self.top, self._top.log.to(self.p.dtype))
-        return self._log
-
-    @property
     def surprise(self) -> Tensor:
         """``-log p``."""
-        return -self.log
+        if self._surprise is None:
+            self._surprise = self._surprises()
+            if self.top is not None and self._top is not None:
+                self._surprise = overwrite(self._surprise, self.top, self._top.surprise.to(self.p.dtype))
+        return self._surprise
 
-    def _log_softmax(self) -> Tensor:
+    def _surprises(self) -> Tensor:
         if not values_are_at_hand(self.p):
-            return torch.log_softmax(self._logits, 1)
+            return -torch.log_softmax(self._logits, 1)
         # The largest probability tells the logarithm of the sum: no exponentials once more.
-        return (self._logits - self._logits.amax(1, keepdim=True)).add_(self.largest.log())
-
-    @property
-    def log_over_rest(self) -> Tensor:
-        """``log p / (1 - p)``, which tends to -1 at p = 1."""
-        return self.log / self.rest if self.top is None else _log_over_rest(self.log, self.rest)
+        return (self._logits.amax(1, keepdim=True) - self._logits).sub_(self.largest.log())
 
     def of(self, index: Tensor) -> Probability:
         """Return the probability of one class of each row, ``index`` being ``(N, 1, ...)``."""
@@ -154,13 +101,7 @@ class ClassProbabilities(Probability):
             rest = torch.where(index == self.top, self._top.rest.to(rest.dtype), rest)
         if values_are_at_hand(prob) and _is_above(prob, _SMALLEST):
             return Probability(prob, rest)
-        return Probability(prob, rest, self.log.gather(1, index))
-
-
-def _log_over_rest(log: Tensor, rest: Tensor) -> Tensor:
-    """Where so little is left that the quotient overflows in derivatives, its series ends with the second term."""
-    is_little = rest < torch.finfo(rest.dtype).eps
-    return torch.where(is_little, -1 - rest / 2, log / torch.where(is_little, 1.0, rest))
+        return Probability(prob, rest, self.surprise.gather(1, index))
 
 
 class TargetSoftmax(NamedTuple):
@@ -172,9 +113,9 @@ class TargetSoftmax(NamedTuple):
     """The gradient of ``-log p``, which is the probabilities less 1 at the target, ``(N, C, ...)``."""
 
 
-def target_softmax(logits: Tensor, index: Tensor) -> TargetSoftmax:
-    """Return the softmax as seen from the class ``index`` ``(N, 1, ...)`` of each row."""
-    moderate = _moderate_softmax(logits, index) if values_are_at_hand(logits) and logits.numel() else None
+def target_softmax(logits: Tensor, index: Tensor, place: Tensor | None = None) -> TargetSoftmax:
+    """Return the softmax as seen from the class ``index`` ``(N, 1, ...)`` of each row; ``place`` may receive the direction."""
+    moderate = _moderate_softmax(logits, index, place) if values_are_at_hand(logits) and logits.numel() else None
     if moderate is not None:
         return moderate
     log_odds, others, other_sum = _log_odds(logits, index)
@@ -183,13 +124,13 @@ def target_softmax(logits: Tensor, index: Tensor) -> TargetSoftmax:
     return TargetSoftmax(target, overwrite(others * (rest / other_sum), index, -rest))
 
 
-def _moderate_softmax(logits: Tensor, index: Tensor) -> TargetSoftmax | None:
+def _moderate_softmax(logits: Tensor, index: Tensor, place: Tensor | None) -> TargetSoftmax | None:
     """Return the same from a plain softmax, or None where that will not do."""
-    probs = torch.softmax(logits, 1)
+    probs = torch.softmax(logits, 1, out=place)
     prob = probs.gather(1, index)
     smallest, largest = torch.aminmax(prob)
-    most = largest.item()
-    if not (smallest.item() > _SMALLEST and most < _LARGEST):
+    least, most = smallest.item(), largest.item()
+    if not (least > _SMALLEST and most < _LARGEST):
         return None
     if most < 0.5 and not _sums_are_long(logits):
         rest = 1 - prob
@@ -202,7 +143,9 @@ def _moderate_softmax(logits: Tensor, index: Tensor) -> TargetSoftmax | None:
             total = prob + rest
         if _is_off(total):
             probs, prob, rest = (part.mul_(1 / total) for part in (probs, prob, rest))
-    return TargetSoftmax(Probability(prob, rest), probs.scatter_(1, index, -rest))
+    target = Probability(prob, rest)
+    target.least, target.most = least, most
+    return TargetSoftmax(target, probs.scatter_(1, index, -rest))
 
 
 def _softmax(logits: Tensor) -> Tensor:
@@ -230,17 +173,28 @@ def _is_off(total: Tensor) -> bool:
     return not (smallest.item() > 1 - rounding and largest.item() < 1 + rounding)
 
 
-def sum_of_gaps(logits: Tensor, index: Tensor, surprise: Tensor) -> Tensor:
-    """Return the sum over the classes of ``z_y - z_c``, ``(N, 1, ...)``, where ``surprise`` is ``-log p_y``.
+def mean_gap(logits: Tensor, index: Tensor, target: Probability) -> Tensor:
+    """Return the mean of ``z_y - z_c`` over the classes, ``(N, 1, ...)``, where y has the probability ``target``.
 
     >>> logits, index = torch.tensor([[3.0, 1.0, 0.5]]), torch.tensor([[0]])
-    >>> sum_of_gaps(logits, index, surprise=-torch.log_softmax(logits, 1).gather(1, index))
-    tensor([[4.5000]])
+    >>> mean_gap(logits, index, target_softmax(logits, index).target)
+    tensor([[1.5000]])
     """
     own = logits.gather(1, index)
-    if logits.shape[1] >= _MANY and _are_small(own, surprise):
-        return torch.sub(logits.shape[1] * own, logits.sum(1, keepdim=True))
-    return (own - logits).sum(1, keepdim=True)
+    if logits.shape[1] > _MANY and _are_small(own, target):
+        return torch.sub(own, logits.sum(1, keepdim=True), alpha=1 / logits.shape[1])
+    return (own - logits).mean(1, keepdim=True)
+
+
+def _are_small(own: Tensor, target: Probability) -> bool:
+    """Whether sums of logits round by less than ``2**-20 K log K``, the least sum of ``-log p`` over K classes, and by its share.
+
+    ``|z_c - z_y|`` is at most the sum of both surprises, so that ``z_y`` and its own surprise tell how large all others can be.
+    """
+    if target.least < _LEAST_SUMMED:  # also where values are not at hand
+        return False
+    low, high = torch.aminmax(own)
+    return low.item() > -_LARGEST_SUMMED and high.item() < _LARGEST_SUMMED
 
 
 def sum_of_other_surprises(logits: Tensor, index: Tensor, target: Probability) -> Tensor:
@@ -248,31 +202,22 @@ def sum_of_other_surprises(logits: Tensor, index: Tensor, target: Probability) -
 
     >>> logits, index = torch.tensor([[3.0, 1.0, 0.5]]), torch.tensor([[0]])
     >>> sum_of_other_surprises(logits, index, target_softmax(logits, index).target)
-    tensor([[4.9064]], dtype=torch.float64)
+    tensor([[4.8935]], dtype=torch.float64)
     """
-    num_classes = logits.shape[1]
+    num_classes, surprise = logits.shape[1], target.surprise
     if num_classes == 2:
-        return -target.log_rest
-    surprise = target.surprise
-    if surprise.dtype != logits.dtype:  # exact enough for sums that nearly cancel
-        gaps = num_classes * logits.gather(1, index).to(surprise.dtype) - logits.sum(1, keepdim=True, dtype=surprise.dtype)
-        return (num_classes - 1) * surprise + gaps
-    if num_classes > _MANY and values_are_at_hand(surprise) and _is_below(surprise, -LOWEST_LOG):
+        return target.rest_surprise
+    if num_classes > _MANY and target.least:
         # The gaps may cancel against the product, but not by more than a factor of surprise / log(others), which is below 7.
-        return (num_classes - 1) * surprise + sum_of_gaps(logits, index, surprise)
-    shifted = logits - logits.amax(1, keepdim=True).detach()
-    log_total = shifted.exp().sum(1, keepdim=True).log()
-    return (num_classes - 1) * log_total - shifted.scatter(1, index, 0.0).sum(1, keepdim=True)
-
-
-def _are_small(own: Tensor, surprise: Tensor) -> bool:
-    """Whether sums of logits round by less than ``2**-20 K log K``, the least sum of ``-log p`` over K classes, and by its share.
-
-    ``|z_c - z_y|`` is at most the sum of both surprises, so that ``z_y`` and its own surprise tell how large all others can be.
-    """
-    if not values_are_at_hand(own) or not own.numel():
-        return False
-    return torch.maximum(own.abs(), surprise).amax().item() < _LARGEST_SUMMED
+        return torch.add((num_classes - 1) * surprise, mean_gap(logits, index, target), alpha=num_classes)
+    top = logits.amax(1, keepdim=True).detach()
+    behind = (top - logits).sum(1, keepdim=True)
+    if surprise.dtype == logits.dtype:
+        log_total = (logits - top).exp().sum(1, keepdim=True).log()
+        return (num_classes - 1) * log_total + behind - (top - logits.gather(1, index))
+    # From the surprise, which is exact to the rounding of 1 however large it is: no exponentials once more.
+    own_behind = top.to(surprise.dtype) - logits.gather(1, index)
+    return (num_classes - 1) * (surprise - own_behind) + (behind - own_behind)
 
 
 def values_are_at_hand(logits: Tensor) -> bool:
@@ -284,10 +229,6 @@ def values_are_at_hand(logits: Tensor) -> bool:
 
 def _is_above(tensor: Tensor, bound: float) -> bool:
     return not tensor.numel() or tensor.amin().item() > bound
-
-
-def _is_below(tensor: Tensor, bound: float) -> bool:
-    return not tensor.numel() or tensor.amax().item() < bound
 
 
 def _log_odds(logits: Tensor, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:

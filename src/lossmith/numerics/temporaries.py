@@ -7,7 +7,17 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-__all__ = ["add", "add_product", "is_in_forward_mode", "multiply", "overwrite", "scale_kept"]
+__all__ = [
+    "add",
+    "add_multiple",
+    "add_product",
+    "add_scaled",
+    "is_in_forward_mode",
+    "multiply",
+    "overwrite",
+    "product_in",
+    "scale_kept",
+]
 
 # Whether the graph that is being differentiated will be wanted again; where torch does not tell, it may be.
 _graph_is_kept = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", lambda: True)
@@ -16,6 +26,20 @@ _graph_is_kept = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph
 def add(tensor: Tensor, term: Tensor | float) -> Tensor:
     """Add to a temporary."""
     return tensor + term if torch.is_grad_enabled() else tensor.add_(term)
+
+
+def add_multiple(tensor: Tensor, term: Tensor, factor: float) -> Tensor:
+    """Add ``factor * term`` to a temporary."""
+    if torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return add_scaled(tensor, term, factor)
+    return tensor.add_(term, alpha=factor)
+
+
+def add_scaled(first: Tensor, second: Tensor, factor: float) -> Tensor:
+    """Return ``first + factor * second``, in one operation but where it would make the factor a constant of a graph."""
+    if torch.compiler.is_compiling():
+        return first + factor * second
+    return torch.add(first, second, alpha=factor)
 
 
 def multiply(tensor: Tensor, factor: Tensor | float) -> Tensor:
@@ -28,6 +52,11 @@ def add_product(tensor: Tensor, first: Tensor, second: Tensor) -> Tensor:
     if torch.is_grad_enabled():
         return torch.addcmul(tensor, first, second)
     return tensor.addcmul_(first, second)
+
+
+def product_in(buffer: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    """Return ``first * second``, in the place of a temporary that is no longer wanted."""
+    return first * second if torch.is_grad_enabled() or torch.compiler.is_compiling() else torch.mul(first, second, out=buffer)
 
 
 def overwrite(tensor: Tensor, index: Tensor, value: Tensor | float) -> Tensor:
