@@ -131,9 +131,12 @@ class ClassificationLoss(nn.Module):
         """Return the mean of the losses where nothing but that is asked for, as nearly always: no operation more than needed."""
         if self.reduction != "mean" or self.weight is not None or self.label_smoothing:
             return None
-        if not are_all_classes(target, logits.shape[1], self.ignore_index):
-            return None
-        rule = self.rule(logits, target)
+        if target.is_floating_point():
+            has_own_meaning = type(self).weighted_soft_losses is not ClassificationLoss.weighted_soft_losses
+            is_plain = self.ignore_index < 0 and not has_own_meaning
+        else:
+            is_plain = are_all_classes(target, logits.shape[1], self.ignore_index)
+        rule = self.rule(logits, target) if is_plain else None
         return None if rule is None else rowwise_mean(rule, logits, target)
 
     def _soft(self, logits: Tensor, probabilities: Tensor) -> tuple[Tensor, None]:

@@ -8,7 +8,7 @@ from lossmith.losses.contract import Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import TargetProbabilityLoss
 from lossmith.numerics.probability import Probability
-from lossmith.numerics.temporaries import add_scaled
+from lossmith.numerics.temporaries import add_scaled, affine
 
 __all__ = ["CrossEntropyExpectationLoss", "ExpectationLoss", "MAELoss"]
 
@@ -106,4 +106,4 @@ class CrossEntropyExpectationLoss(TargetProbabilityLoss):
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return ``-alpha log p + beta (1 - p)`` and ``alpha + beta p``."""
         alpha, beta = self.mix()
-        return add_scaled(beta * target.rest, target.surprise, alpha), alpha + beta * target.p
+        return add_scaled(beta * target.rest, target.surprise, alpha), affine(target.p, beta, alpha)

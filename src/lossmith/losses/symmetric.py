@@ -8,7 +8,7 @@ from lossmith.losses.contract import Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.target_probability import TargetProbabilityLoss
 from lossmith.numerics.probability import Probability
-from lossmith.numerics.temporaries import add_scaled
+from lossmith.numerics.temporaries import add_scaled, affine
 
 __all__ = ["SymmetricCrossEntropyLoss"]
 
@@ -42,4 +42,4 @@ class SymmetricCrossEntropyLoss(TargetProbabilityLoss):
     def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
         """Return ``-alpha log p - beta A (1 - p)`` and ``alpha - beta A p``."""
         reverse = self.beta * self.log_zero
-        return add_scaled(self.alpha * target.surprise, target.rest, -reverse), self.alpha - reverse * target.p
+        return add_scaled(self.alpha * target.surprise, target.rest, -reverse), affine(target.p, -reverse, self.alpha)

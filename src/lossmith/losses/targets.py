@@ -35,11 +35,13 @@ def check_shapes(owner: str, logits: Tensor, target: Tensor, sample_weight: Tens
 
 
 def are_usual(logits: object, target: object) -> bool:
-    """Whether these are logits ``(N, C)`` that need no conversion and class indices, as nearly always."""
-    if type(logits) is not Tensor or type(target) is not Tensor or target.dtype is not torch.int64:
+    """Whether these are logits ``(N, C)`` and targets, either kind, that need no conversion, as nearly always."""
+    if type(logits) is not Tensor or type(target) is not Tensor or logits.dtype not in (torch.float32, torch.float64):
         return False
     shape = logits.shape
-    return len(shape) == 2 and shape[1] > 0 and target.shape == shape[:1] and logits.dtype in (torch.float32, torch.float64)
+    if len(shape) != 2 or not shape[1]:
+        return False
+    return target.shape == shape[:1] if target.dtype is torch.int64 else target.dtype is logits.dtype and target.shape == shape
 
 
 class ClassIndices(NamedTuple):

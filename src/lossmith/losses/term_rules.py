@@ -48,7 +48,8 @@ class Term(NamedTuple):
 def rule_of_terms(terms: tuple[Term, ...], target: Tensor) -> Rule:
     """Return the rule for a sum of terms; ``target`` holds class indices, or a factor for every class."""
     if target.is_floating_point():
-        return _EveryClass(terms)
+        is_surprise = all(term.curve.is_cross_entropy and not term.normalized for term in terms)
+        return (_EverySurprise if is_surprise else _EveryClass)(terms)
     normalized = [term.curve.is_cross_entropy for term in terms if term.normalized]
     if not normalized:
         return _Target(terms)
@@ -158,6 +159,20 @@ class _EveryClass(GradientRule):
         return gradient * grad
 
 
+class _EverySurprise(_EveryClass):
+    """Cross-entropy for a factor per class: the factors times what each logit is behind the largest, and one logarithm."""
+
+    def _evaluate_rows(self, logits: Tensor, factors: Tensor) -> Evaluation:
+        if not values_are_at_hand(logits):
+            return super()._evaluate_rows(logits, factors)
+        classes, total = ClassProbabilities(logits), factors.sum(1, keepdim=True)
+        behind = (classes.highest - logits).mul_(factors).sum(1, keepdim=True)
+        losses = torch.addcmul(behind, total, classes.least_surprise)
+        descent = _balanced(classes, torch.addcmul(factors, classes.p, total, value=-1))
+        factor = sum(term.factor for term in self.terms)
+        return _scaled(losses, factor).squeeze(1), (_scaled(descent, factor),)
+
+
 class _TargetAmongClasses(_EveryClass):
     """Terms of which some are normalised, for class indices: only the normalised ones look at all classes."""
 
@@ -173,19 +188,28 @@ class _TargetAmongClasses(_EveryClass):
                 target_pull = target_pull + factor * pull
                 continue
             values, class_pulls = curve.value_and_pull(classes)
-            own, others = values.gather(1, index), values.scatter(1, index, 0.0).sum(1, keepdim=True)
-            inverse = _nonzero(own + others).reciprocal()
+            own, others, total = _against_others(values, index)
+            inverse = _nonzero(total).reciprocal()
             share = _scaled(inverse, factor)
             loss = own * share
             losses.append(loss)
             # The quotient own / (own + others) pulls at the target by others / (own + others)**2: no difference.
             own_pull = class_pulls.gather(1, index) if isinstance(class_pulls, Tensor) else class_pulls
             target_pull = target_pull + others * inverse * share * own_pull
-            pulls.append((inverse * -loss) * class_pulls)
+            pulls.append(class_pulls * (inverse * -loss))
         descent = _descent(classes, overwrite(_total(pulls), index, target_pull))
         evaluation = _total(losses).squeeze(1), (descent,)
-        behind = logits.amax(1, keepdim=True) - logits.gather(1, index)
+        behind = classes.highest - logits.gather(1, index)
         return evaluate_again(self, logits, target, _hard_rows(logits, behind, is_moderate=False), evaluation)
+
+
+def _against_others(values: Tensor, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the value at the target, the sum of the others, and that of all."""
+    own, total = values.gather(1, index), values.sum(1, keepdim=True)
+    if values_are_at_hand(values) and (own + own <= total).all():
+        return own, total - own, total
+    others = values.scatter(1, index, 0.0).sum(1, keepdim=True)
+    return own, others, own + others
 
 
 def _hard_rows(logits: Tensor, surprise: Tensor, is_moderate: bool) -> Tensor | None:

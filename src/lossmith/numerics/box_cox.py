@@ -36,13 +36,20 @@ def box_cox_and_power(log_x: Tensor, power: float) -> tuple[Tensor, Tensor]:
     >>> box_cox_and_power(torch.tensor([-1.0]), 0.5)
     (tensor([-0.7869]), tensor([0.6065]))
     """
-    scaled = power * log_x
     if power == 0:
-        return log_x, torch.exp(scaled)
+        return log_x, torch.exp(power * log_x)
+    scaled = power * log_x
     if _is_far_from_one(scaled):
-        raised = scaled.exp_()
+        raised = exp_of_multiple(log_x, power)
         return multiply(raised - 1, 1 / power), raised
-    return torch.expm1(scaled) / power, torch.exp(scaled)
+    return torch.expm1(scaled) / power, exp_of_multiple(log_x, power)
+
+
+def exp_of_multiple(x: Tensor, factor: float) -> Tensor:
+    """Return ``exp(factor * x)``, by a power of 2 where that is as exact and costs half: a product has to be rounded anyway."""
+    if not values_are_at_hand(x):
+        return torch.exp(factor * x)
+    return (x * (factor * math.log2(math.e))).exp2_()
 
 
 def fall_and_power(probability: Probability, power: float) -> tuple[Tensor, Tensor]:
@@ -54,7 +61,7 @@ def fall_and_power(probability: Probability, power: float) -> tuple[Tensor, Tens
     if power * math.log(probability.most) > -_FAR:
         change, raised = box_cox_and_power(probability.log, power)
         return -change, raised
-    raised = probability.p**power if probability.least else (-power * probability.surprise).exp_()
+    raised = probability.p**power if probability.least else exp_of_multiple(probability.surprise, -power)
     return torch.rsub(raised, 1 / power, alpha=1 / power), raised
 
 

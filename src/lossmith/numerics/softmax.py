@@ -50,6 +50,7 @@ class ClassProbabilities(Probability):
         self._rest = None
         self._surprise = None
         self._logits = logits
+        self._highest: Tensor | None = None
         self.largest = self.p.amax(1, keepdim=True)
         """The largest probability of each row, ``(N, 1, ...)``."""
         self.top = self._class_with_most()
@@ -87,11 +88,23 @@ class ClassProbabilities(Probability):
                 self._surprise = overwrite(self._surprise, self.top, self._top.surprise.to(self.p.dtype))
         return self._surprise
 
+    @property
+    def highest(self) -> Tensor:
+        """The largest logit of each row, ``(N, 1, ...)``."""
+        if self._highest is None:
+            self._highest = self._logits.amax(1, keepdim=True)
+        return self._highest
+
+    @property
+    def least_surprise(self) -> Tensor:
+        """``-log p`` of the largest p of each row, ``(N, 1, ...)``."""
+        return -self.largest.log() if self._top is None else self._top.surprise.to(self.p.dtype)
+
     def _surprises(self) -> Tensor:
         if not values_are_at_hand(self.p):
             return -torch.log_softmax(self._logits, 1)
         # The largest probability tells the logarithm of the sum: no exponentials once more.
-        return (self._logits.amax(1, keepdim=True) - self._logits).sub_(self.largest.log())
+        return (self.highest - self._logits).sub_(self.largest.log())
 
     def of(self, index: Tensor) -> Probability:
         """Return the probability of one class of each row, ``index`` being ``(N, 1, ...)``."""

@@ -12,6 +12,7 @@ __all__ = [
     "add_multiple",
     "add_product",
     "add_scaled",
+    "affine",
     "is_in_forward_mode",
     "multiply",
     "overwrite",
@@ -40,6 +41,13 @@ def add_scaled(first: Tensor, second: Tensor, factor: float) -> Tensor:
     if torch.compiler.is_compiling():
         return first + factor * second
     return torch.add(first, second, alpha=factor)
+
+
+def affine(x: Tensor, factor: float, offset: float) -> Tensor:
+    """Return ``offset + factor * x``, in one operation but where it would make the numbers constants of a graph."""
+    if torch.compiler.is_compiling():
+        return offset + factor * x
+    return torch.rsub(x, offset, alpha=-factor)
 
 
 def multiply(tensor: Tensor, factor: Tensor | float) -> Tensor:
