@@ -352,3 +352,28 @@ def test_shapes_are_inferred_without_values(expression):
     logits = torch.empty(4, CLASSES, 3, device="meta")
     value = make_loss(expression, reduction="none")(logits, torch.empty(4, 3, dtype=torch.long, device="meta"))
     assert value.shape == (4, 3)
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+@pytest.mark.parametrize("expression", CASES)
+def test_unreduced_losses_may_be_modified_in_place(expression, scale):
+    logits, indices, probabilities = batch(SHAPES["batch"], scale=scale)
+    for target in (indices, probabilities.float()):
+        leaf = logits.float().requires_grad_()
+        loss = make_loss(expression, reduction="none")
+        (expected,) = torch.autograd.grad((2 * loss(leaf, target)).sum(), leaf)
+        losses = loss(leaf, target)
+        losses *= 2
+        (gradient,) = torch.autograd.grad(losses.sum(), leaf)
+        torch.testing.assert_close(gradient, expected)
+
+
+@pytest.mark.parametrize("expression", CASES)
+def test_the_mean_as_one_operation_is_the_mean(expression):
+    logits, indices, probabilities = batch(SHAPES["batch"])
+    for target in (indices, probabilities):
+        leaf = logits.requires_grad_()
+        mean, losses = (make_loss(expression, reduction=reduction)(leaf, target) for reduction in ("mean", "none"))
+        torch.testing.assert_close(mean, losses.mean())
+        gradients = [torch.autograd.grad(3 * value, leaf)[0] for value in (mean, losses.mean())]
+        torch.testing.assert_close(*gradients)

@@ -187,6 +187,39 @@ def test_targets_far_ahead_and_far_behind(expression, classes, scale):
     assert ((single[1].double() - double[1]).abs() <= 2e-6 * double[1].abs().amax(1, keepdim=True) + tiny).all()
 
 
+@pytest.mark.parametrize("shape", [(9, 1), (32, 2), (64,), (65,), (255,), (256,), (257,)])
+@pytest.mark.parametrize("expression", ["ce", "el", "gce", "focal", "nce", "nf", "agce(b=1e-5, q=0.5)"])
+def test_ties_far_ahead_of_many_alike(expression, shape):
+    """The rounding of torch's softmax is a common error of all probabilities, which may count twice."""
+    loss = make_loss(expression, reduction="none")
+    for lead in (6.0, 13.5, 15.9, 16.6):
+        logits = torch.zeros(2, *shape)
+        logits[0, :2] = lead
+        logits[1, 1] = lead
+        target = torch.zeros(2, *shape[1:], dtype=torch.long)
+        single, double = (value_and_gradient(loss, logits.to(dtype), target) for dtype in (torch.float32, torch.float64))
+        torch.testing.assert_close(single[0].double(), double[0], rtol=2e-6, atol=0)
+        error = (single[1].double() - double[1]).abs().amax(1) / double[1].abs().amax(1)
+        assert error.max() <= 2e-6, lead
+
+
+@pytest.mark.parametrize("shape", [(100,), (1000,), (30000,), (1000, 3), (30000, 3)])
+@pytest.mark.parametrize("expression", ["logit-penalty(beta=0.1)", "squared-error"])
+def test_sums_of_many_equal_squares(expression, shape):
+    loss = make_loss(expression, reduction="none")
+    for level in (0.7, 3.3):
+        logits, target = torch.full((1, *shape), level), torch.zeros(1, *shape[1:], dtype=torch.long)
+        torch.testing.assert_close(loss(logits, target).double(), loss(logits.double(), target), rtol=2e-6, atol=0)
+
+
+def test_a_row_of_no_numbers_spoils_no_other():
+    logits = torch.tensor([[2.0, 0.0, 0.0], [torch.nan, 0.0, 0.0], [30.0, 0.0, 0.0]])
+    target = torch.tensor([[1.0, 0.0, 0.0]]).expand(3, 3)
+    loss = make_loss("gce(q=1e-4)", reduction="none")
+    clean = [0, 2]
+    torch.testing.assert_close(loss(logits, target)[clean], loss(logits[clean], target[clean]), rtol=1e-6, atol=0)
+
+
 def value_and_gradient(loss, logits, target):
     leaf = logits.requires_grad_()
     losses = loss(leaf, target)

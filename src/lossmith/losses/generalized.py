@@ -11,7 +11,6 @@ from lossmith.losses.target_probability import TargetProbabilityLoss
 from lossmith.numerics.box_cox import box_cox_and_power, fall_and_power
 from lossmith.numerics.probability import Probability
 from lossmith.numerics.scalars import as_scalar
-from lossmith.numerics.softmax import values_are_at_hand
 
 __all__ = ["AsymmetricGeneralizedCrossEntropyLoss", "GeneralizedCrossEntropyLoss", "TruncatedGeneralizedCrossEntropyLoss"]
 
@@ -104,11 +103,15 @@ class AsymmetricGeneralizedCrossEntropyLoss(TargetProbabilityLoss):
         log_ratio = self._log_ratio(target, b)
         change, _ = box_cox_and_power(log_ratio, self.q)
         log_shifted = log_ratio + torch.log1p(b)
-        return change * -torch.exp(self.q * torch.log1p(b)), torch.exp(target.log + (self.q - 1) * log_shifted)
+        if self.b > 0:
+            pull = target.p * torch.exp((self.q - 1) * log_shifted)
+        else:  # of which the first factor may vanish and the second be infinite
+            pull = torch.exp(target.log + (self.q - 1) * log_shifted)
+        return change * -torch.exp(self.q * torch.log1p(b)), pull
 
     def _log_ratio(self, target: Probability, b: Tensor) -> Tensor:
         """Return ``log((b + p) / (b + 1))``, from the difference of the two where they differ little."""
-        if 0 < self.b < 1 and values_are_at_hand(target.p) and target.p.numel() and target.p.amax().item() < (1 - self.b) / 2:
+        if 0 < self.b < 1 and target.most < (1 - self.b) / 2:
             return torch.log(target.p + b) - torch.log1p(b)
         if self.b >= 1:
             return torch.log1p(-target.rest / (1 + self.b))

@@ -5,11 +5,10 @@ from typing import Unpack
 from torch import Tensor
 
 from lossmith.losses.contract import ClassificationLoss, Options
-from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.limits import Limits
-from lossmith.losses.term_rules import term_losses
-from lossmith.numerics.rowwise import Evaluation, IndexRule, Rule
-from lossmith.numerics.softmax import mean_gap, target_softmax
+from lossmith.losses.term_rules import sum_of_surprises
+from lossmith.numerics.rowwise import DescentRule, Evaluation, IndexRule, Rule, in_blocks_of
+from lossmith.numerics.softmax import ClassProbabilities, mean_gap, target_softmax
 from lossmith.numerics.temporaries import add, add_scaled, overwrite
 
 __all__ = ["LabelSmoothingLoss"]
@@ -39,19 +38,12 @@ class LabelSmoothingLoss(ClassificationLoss):
         super().__init__(**options)
         self.alpha = alpha
 
-    def rule(self, logits: Tensor, target: Tensor) -> Rule | None:
-        """Return the rule for class indices."""
-        return None if target.is_floating_point() else _SmoothedTarget(self.alpha)
-
-    def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Return the losses; a factor per class is smoothed into one for cross-entropy."""
-        if not target.is_floating_point():
-            return super().example_losses(logits, target)
-        share = self.alpha / (1 - self.alpha) / logits.shape[1]
-        return term_losses(CrossEntropyLoss().terms(), logits, target + share * target.sum(1, keepdim=True))
+    def rule(self, logits: Tensor, target: Tensor) -> Rule:
+        """Return the rule for class indices, or for a factor per class."""
+        return (_EveryClass if target.is_floating_point() else _Target)(self.alpha)
 
 
-class _SmoothedTarget(IndexRule):
+class _Target(IndexRule):
     """The loss is ``-log p_y`` and ``alpha / (1 - alpha)`` times the mean of all ``-log p_c``.
 
     The gradient is ``p - alpha / K - (1 - alpha) onehot``, divided by ``1 - alpha``; it is kept without the divisor.
@@ -72,3 +64,22 @@ class _SmoothedTarget(IndexRule):
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
         return super().pullback(grad * (1 / (1 - self.alpha)), target, saved)
+
+
+class _EveryClass(DescentRule):
+    """A factor per class is smoothed into one for cross-entropy."""
+
+    def __init__(self, alpha: float) -> None:
+        self.odds = alpha / (1 - alpha)
+
+    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
+        return in_blocks_of(self._evaluate_rows, logits, target)
+
+    def _evaluate_rows(self, logits: Tensor, factors: Tensor, place: Tensor | None) -> Evaluation:
+        smoothed = factors + self.odds * factors.mean(1, keepdim=True)
+        value, descent = sum_of_surprises(logits, smoothed, place)
+        return value.squeeze(1), (descent,)
+
+    def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
+        surprise = ClassProbabilities(logits).surprise
+        return (surprise + self.odds * surprise.mean(1, keepdim=True)) * grad

@@ -6,12 +6,11 @@ import torch
 from torch import Tensor
 
 from lossmith.losses.contract import ClassificationLoss, Options
-from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.limits import Limits
-from lossmith.losses.term_rules import term_losses
+from lossmith.losses.term_rules import sum_of_surprises
 from lossmith.numerics.norms import inverse_norm
 from lossmith.numerics.rowwise import Evaluation, IndexRule, Rule, in_blocks_of
-from lossmith.numerics.softmax import target_softmax
+from lossmith.numerics.softmax import ClassProbabilities, target_softmax
 from lossmith.numerics.temporaries import add_product, product_in
 
 __all__ = ["LogitNormLoss"]
@@ -41,16 +40,9 @@ class LogitNormLoss(ClassificationLoss):
         super().__init__(**options)
         self.tau = tau
 
-    def rule(self, logits: Tensor, target: Tensor) -> Rule | None:
-        """Return the rule for class indices."""
-        return None if target.is_floating_point() else _NormalizedLogits(self.tau)
-
-    def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Return the losses; for a factor per class, their sum."""
-        if not target.is_floating_point():
-            return super().example_losses(logits, target)
-        normalized = logits * (inverse_norm(logits, 1) / self.tau)
-        return term_losses(CrossEntropyLoss().terms(), normalized, target)
+    def rule(self, logits: Tensor, target: Tensor) -> Rule:
+        """Return the rule for class indices, or for a factor per class."""
+        return (_EveryClass if target.is_floating_point() else _Target)(self.tau)
 
     def predict_proba(self, logits: Tensor) -> Tensor:
         """Return the softmax of the normalised logits."""
@@ -63,8 +55,8 @@ class LogitNormLoss(ClassificationLoss):
         return ("softmax of normalised logits", self.tau)
 
 
-class _NormalizedLogits(IndexRule):
-    """With ``v = s z``, ``s = 1 / (tau ||z||)`` and ``g = p(v) - onehot``, the gradient is ``s (g - z (z . g) / ||z||**2)``.
+class _Target(IndexRule):
+    """With ``v = s z``, ``s = 1 / (tau ||z||)`` and the gradient g with respect to v, ``s (g - z (z . g) / ||z||**2)``.
 
     Where ``z`` is 0, ``s`` is a constant, so that the same formula holds with any length.
     """
@@ -79,12 +71,29 @@ class _NormalizedLogits(IndexRule):
         inverse = inverse_norm(logits, 1)
         scale = inverse / self.tau
         normalized = logits * scale
+        value, gradient = self._value_and_gradient(normalized, target, place)
+        # In terms of z and not of v, which need not be kept beside the gradient.
+        along = inverse * product_in(normalized, gradient, logits).sum(1, keepdim=True)
+        across = add_product(gradient, logits, -inverse * along)
+        return value.squeeze(1).to(logits.dtype), (across, scale)
+
+    def _value_and_gradient(self, normalized: Tensor, target: Tensor, place: Tensor | None) -> tuple[Tensor, Tensor]:
         softmax = target_softmax(normalized, target.unsqueeze(1), place)
-        # In terms of z and not of v, which need not be kept beside the softmax.
-        along = inverse * product_in(normalized, softmax.direction, logits).sum(1, keepdim=True)
-        across = add_product(softmax.direction, logits, -inverse * along)
-        return softmax.target.surprise.squeeze(1).to(logits.dtype), (across, scale)
+        return softmax.target.surprise, softmax.direction
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
         across, scale = saved
         return super().pullback(grad * scale, target, (across,))
+
+
+class _EveryClass(_Target):
+    """The same for a factor per class, with the gradient's sign turned."""
+
+    def _value_and_gradient(self, normalized: Tensor, target: Tensor, place: Tensor | None) -> tuple[Tensor, Tensor]:
+        return sum_of_surprises(normalized, target, place)
+
+    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
+        return super().pullback(-grad, target, saved)
+
+    def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
+        return ClassProbabilities(logits * (inverse_norm(logits, 1) / self.tau)).surprise * grad

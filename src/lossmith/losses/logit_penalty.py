@@ -5,13 +5,12 @@ from typing import Unpack
 from torch import Tensor
 
 from lossmith.losses.contract import ClassificationLoss, Options
-from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.limits import Limits
-from lossmith.losses.term_rules import term_losses
+from lossmith.losses.term_rules import sum_of_surprises
 from lossmith.numerics.norms import sum_of_squares
-from lossmith.numerics.rowwise import Evaluation, IndexRule, Rule
-from lossmith.numerics.softmax import target_softmax
-from lossmith.numerics.temporaries import add_multiple, add_scaled
+from lossmith.numerics.rowwise import DescentRule, Evaluation, IndexRule, Rule, in_blocks_of
+from lossmith.numerics.softmax import ClassProbabilities, target_softmax
+from lossmith.numerics.temporaries import add_multiple, add_product, add_scaled
 
 __all__ = ["LogitPenaltyLoss"]
 
@@ -38,19 +37,12 @@ class LogitPenaltyLoss(ClassificationLoss):
         super().__init__(**options)
         self.beta = beta
 
-    def rule(self, logits: Tensor, target: Tensor) -> Rule | None:
-        """Return the rule for class indices."""
-        return None if target.is_floating_point() else _PenalizedTarget(self.beta)
-
-    def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Return the losses; under a factor per class the penalty counts as often as the factors add up to."""
-        if not target.is_floating_point():
-            return super().example_losses(logits, target)
-        penalty = self.beta * logits.square().sum(1) * target.sum(1)
-        return term_losses(CrossEntropyLoss().terms(), logits, target) + penalty
+    def rule(self, logits: Tensor, target: Tensor) -> Rule:
+        """Return the rule for class indices, or for a factor per class: the penalty counts as often as they add up to."""
+        return (_EveryClass if target.is_floating_point() else _Target)(self.beta)
 
 
-class _PenalizedTarget(IndexRule):
+class _Target(IndexRule):
     """The gradient is ``p - onehot + 2 beta z``."""
 
     def __init__(self, beta: float) -> None:
@@ -60,3 +52,22 @@ class _PenalizedTarget(IndexRule):
         softmax = target_softmax(logits, target.unsqueeze(1))
         losses = add_scaled(softmax.target.surprise.squeeze(1), sum_of_squares(logits, 1), self.beta)
         return losses.to(logits.dtype), (add_multiple(softmax.direction, logits, 2 * self.beta),)
+
+
+class _EveryClass(DescentRule):
+    """For factors that add up to A, the gradient is ``A p - a + 2 beta A z``."""
+
+    def __init__(self, beta: float) -> None:
+        self.beta = beta
+
+    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
+        return in_blocks_of(self._evaluate_rows, logits, target)
+
+    def _evaluate_rows(self, logits: Tensor, factors: Tensor, place: Tensor | None) -> Evaluation:
+        value, descent = sum_of_surprises(logits, factors, place)
+        weight = self.beta * factors.sum(1, keepdim=True)
+        losses = value + weight * sum_of_squares(logits, 1).unsqueeze(1)
+        return losses.squeeze(1), (add_product(descent, logits, -2 * weight),)
+
+    def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
+        return (ClassProbabilities(logits).surprise + self.beta * logits.square().sum(1, keepdim=True)) * grad

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lossmith.numerics.probability import Probability
-from lossmith.numerics.rowwise import Evaluation, GradientRule, IndexRule, Rule, evaluate_again, in_blocks, rowwise_loss
+from lossmith.numerics.rowwise import DescentRule, Evaluation, IndexRule, Rule, evaluate_again, in_blocks_of
 from lossmith.numerics.softmax import (
     LOWEST_LOG,
     ClassProbabilities,
@@ -19,9 +19,9 @@ from lossmith.numerics.softmax import (
     target_softmax,
     values_are_at_hand,
 )
-from lossmith.numerics.temporaries import add, add_product, multiply, overwrite, scale_kept
+from lossmith.numerics.temporaries import add, multiply, overwrite, scale_kept
 
-__all__ = ["Curve", "Term", "rule_of_terms", "term_losses"]
+__all__ = ["Curve", "Term", "rule_of_terms", "sum_of_surprises"]
 
 
 class Curve(Protocol):
@@ -54,11 +54,6 @@ def rule_of_terms(terms: tuple[Term, ...], target: Tensor) -> Rule:
     if not normalized:
         return _Target(terms)
     return _TargetAmongSurprises(terms) if all(normalized) else _TargetAmongClasses(terms)
-
-
-def term_losses(terms: tuple[Term, ...], logits: Tensor, target: Tensor) -> Tensor:
-    """Return the sum of the terms for each row."""
-    return rowwise_loss(rule_of_terms(terms, target), logits, target)
 
 
 class _Target(IndexRule):
@@ -121,7 +116,7 @@ class _TargetAmongSurprises(IndexRule):
         return value, pull, share
 
 
-class _EveryClass(GradientRule):
+class _EveryClass(DescentRule):
     """Any terms, for a factor per class ``a_c``: the loss is ``sum_c a_c f(p_c)``.
 
     With ``s_c`` minus the derivative of the loss with respect to ``log p_c``, the gradient is ``p_j sum_c s_c - s_j``.
@@ -131,9 +126,9 @@ class _EveryClass(GradientRule):
         self.terms = terms
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        return in_blocks(self._evaluate_rows, logits, target)
+        return in_blocks_of(self._evaluate_rows, logits, target)
 
-    def _evaluate_rows(self, logits: Tensor, factors: Tensor) -> Evaluation:
+    def _evaluate_rows(self, logits: Tensor, factors: Tensor, place: Tensor | None) -> Evaluation:
         classes = ClassProbabilities(logits)
         losses, pulls = [], []
         for factor, curve, normalized in self.terms:
@@ -145,10 +140,7 @@ class _EveryClass(GradientRule):
                 weights = (factors - loss) * inverse
             losses.append(_scaled(loss, factor))
             pulls.append(_scaled(weights * pull, factor))
-        return _total(losses).squeeze(1), (_descent(classes, _total(pulls)),)
-
-    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        return super().pullback(-grad, target, saved)
+        return _total(losses).squeeze(1), (_descent(classes, _total(pulls), place),)
 
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
         classes = ClassProbabilities(logits)
@@ -160,23 +152,29 @@ class _EveryClass(GradientRule):
 
 
 class _EverySurprise(_EveryClass):
-    """Cross-entropy for a factor per class: the factors times what each logit is behind the largest, and one logarithm."""
+    """Cross-entropy alone, for a factor per class: no logarithm for each of them."""
 
-    def _evaluate_rows(self, logits: Tensor, factors: Tensor) -> Evaluation:
-        if not values_are_at_hand(logits):
-            return super()._evaluate_rows(logits, factors)
-        classes, total = ClassProbabilities(logits), factors.sum(1, keepdim=True)
-        behind = (classes.highest - logits).mul_(factors).sum(1, keepdim=True)
-        losses = torch.addcmul(behind, total, classes.least_surprise)
-        descent = _balanced(classes, torch.addcmul(factors, classes.p, total, value=-1))
+    def _evaluate_rows(self, logits: Tensor, factors: Tensor, place: Tensor | None) -> Evaluation:
+        losses, descent = sum_of_surprises(logits, factors, place)
         factor = sum(term.factor for term in self.terms)
         return _scaled(losses, factor).squeeze(1), (_scaled(descent, factor),)
+
+
+def sum_of_surprises(logits: Tensor, factors: Tensor, place: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Return the sum of ``a_c (-log p_c)``, ``(N, 1, ...)``, and minus its gradient, ``a_j - p_j sum_c a_c``."""
+    classes, total = ClassProbabilities(logits), factors.sum(1, keepdim=True)
+    if values_are_at_hand(logits):
+        behind = (classes.highest - logits).mul_(factors).sum(1, keepdim=True)
+        value = torch.addcmul(behind, total, classes.least_surprise)
+    else:
+        value = (factors * classes.surprise).sum(1, keepdim=True)
+    return value, _balanced(classes, torch.addcmul(factors, classes.p, total, value=-1, out=place))
 
 
 class _TargetAmongClasses(_EveryClass):
     """Terms of which some are normalised, for class indices: only the normalised ones look at all classes."""
 
-    def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
+    def _evaluate_rows(self, logits: Tensor, target: Tensor, place: Tensor | None) -> Evaluation:
         index = target.unsqueeze(1)
         classes = ClassProbabilities(logits)
         losses, pulls = [], []
@@ -197,7 +195,7 @@ class _TargetAmongClasses(_EveryClass):
             own_pull = class_pulls.gather(1, index) if isinstance(class_pulls, Tensor) else class_pulls
             target_pull = target_pull + others * inverse * share * own_pull
             pulls.append(class_pulls * (inverse * -loss))
-        descent = _descent(classes, overwrite(_total(pulls), index, target_pull))
+        descent = _descent(classes, overwrite(_total(pulls), index, target_pull), place)
         evaluation = _total(losses).squeeze(1), (descent,)
         behind = classes.highest - logits.gather(1, index)
         return evaluate_again(self, logits, target, _hard_rows(logits, behind, is_moderate=False), evaluation)
@@ -248,10 +246,9 @@ def _total(parts: list[Tensor]) -> Tensor:
     return sum(parts[1:], start=parts[0])
 
 
-def _descent(classes: ClassProbabilities, pull: Tensor) -> Tensor:
+def _descent(classes: ClassProbabilities, pull: Tensor, place: Tensor | None) -> Tensor:
     """Return minus the gradient with respect to the logits, ``s_j - p_j sum_c s_c``."""
-    descent = add_product(pull, classes.p, -pull.sum(1, keepdim=True))
-    return _balanced(classes, descent)
+    return _balanced(classes, torch.addcmul(pull, classes.p, pull.sum(1, keepdim=True), value=-1, out=place))
 
 
 def _balanced(classes: ClassProbabilities, descent: Tensor) -> Tensor:

@@ -163,4 +163,5 @@ class HardTopKLoss(_TopKLoss):
         return (factors * losses).sum(1)
 
     def _hinge(self, lead: Tensor) -> Tensor:
-        return torch.relu(self.margin + lead / self.k)
+        excess = self.margin + lead / self.k
+        return torch.where(excess > 0, excess, 0.0)  # unlike relu, may be modified in place

@@ -12,8 +12,8 @@ from lossmith.losses.generalized import AsymmetricGeneralizedCrossEntropyLoss
 from lossmith.losses.limits import Limits
 from lossmith.losses.normalized import NormalizedCrossEntropyLoss, NormalizedFocalLoss
 from lossmith.losses.target_probability import TermLoss
-from lossmith.losses.term_rules import Term, rule_of_terms, term_losses
-from lossmith.numerics.rowwise import Rule
+from lossmith.losses.term_rules import Term, rule_of_terms
+from lossmith.numerics.rowwise import Rule, rowwise_loss
 
 __all__ = [
     "NormalizedCrossEntropyAGCELoss",
@@ -56,7 +56,7 @@ class WeightedSum(CompositeLoss):
         terms, apart = self._terms_and_others()
         losses = [factor * loss.example_losses(logits, target) for factor, loss in apart]
         if terms:
-            losses.append(term_losses(terms, logits, target))
+            losses.append(rowwise_loss(rule_of_terms(terms, target), logits, target))
         return sum(losses[1:], start=losses[0])
 
     def _terms_and_others(self) -> tuple[tuple[Term, ...], list[tuple[float, ClassificationLoss]]]:

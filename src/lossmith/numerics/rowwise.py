@@ -14,6 +14,7 @@ from torch import Tensor
 from lossmith.numerics.temporaries import is_in_forward_mode, scale_kept
 
 __all__ = [
+    "DescentRule",
     "GradientRule",
     "IndexRule",
     "Rule",
@@ -56,6 +57,14 @@ class GradientRule:
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
         """Return the gradient times ``grad``."""
         return scale_kept(saved[0], grad)
+
+
+class DescentRule(GradientRule):
+    """Base of rules that keep minus the gradient, where that is what their formula gives."""
+
+    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
+        """Return what was kept times ``-grad``."""
+        return super().pullback(-grad, target, saved)
 
 
 class IndexRule(GradientRule):
@@ -177,7 +186,7 @@ class _EagerLoss(torch.autograd.Function):
     def forward(ctx: Any, logits: Tensor, target: Tensor, rule: Rule) -> Tensor:
         losses, saved = rule.evaluate(logits, target)
         _keep(ctx, logits, target, rule, saved)
-        return losses
+        return losses.clone() if losses._is_view() else losses  # a view may not be modified in place
 
     backward = _TracedLoss.backward
 

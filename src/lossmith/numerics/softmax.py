@@ -31,8 +31,8 @@ _SMALLEST = 2**-24
 _LARGEST = 1 - 2**-20
 LOWEST_LOG = math.log(_SMALLEST)
 # torch's softmax adds up exponentials one after another, in 8 sums where classes are adjacent and else in one. If they are many
-# and one is large, its rounding at each step is a common error of all probabilities: above 2**-19 in single precision for more.
-_LONGEST_SUM = 32
+# and one is large, its rounding at each step is a common error of all probabilities: above 2**-21 in single precision for more.
+_LONGEST_SUM = 8
 # Where so little is left beside the largest probability, all others are behind by so much that the rounding of the difference
 # counts: gradients of which every entry is as small have to have them from double precision.
 _LITTLE = math.exp(-16)
@@ -62,7 +62,7 @@ class ClassProbabilities(Probability):
     def _class_with_most(self) -> Tensor | None:
         # Below 3/4 nothing cancels. To find out is cheaper than the index.
         if values_are_at_hand(self.p) and self.p.numel():
-            self.most = self.largest.amax().item()
+            self.most = min(1.0, self.largest.amax().item())  # 1 where some are no numbers
         return None if self.most < 0.75 else self.p.argmax(1, keepdim=True)
 
     def _probability_of_top(self, top: Tensor) -> Probability:
