@@ -11,6 +11,8 @@ __all__ = ["inverse_norm", "sum_of_squares"]
 
 
 _LONGEST_NORM = 128
+# So many squares find room in the cache, where they are added up at no cost.
+_CACHED = 1 << 19
 
 
 def inverse_norm(vectors: Tensor, dim: int) -> Tensor:
@@ -38,14 +40,19 @@ def inverse_norm(vectors: Tensor, dim: int) -> Tensor:
 
 
 def sum_of_squares(vectors: Tensor, dim: int) -> Tensor:
-    """Return ``||v||**2`` along a dimension, in one pass where no gradient is recorded and few numbers are added up.
+    """Return ``||v||**2`` along a dimension, in one pass where no gradient is recorded.
 
-    torch adds up squares for a norm one after another, in at least 8 sums where they are adjacent, and a sum in pairs.
+    For a norm torch adds up squares one after another, in at least 8 sums where they are adjacent: not too many at a time.
 
     >>> sum_of_squares(torch.tensor([3.0, 4.0]), 0)
     tensor(25.)
     """
-    if torch.is_grad_enabled() or vectors.shape[dim] > _LONGEST_NORM or vectors.stride(dim) != 1:
+    is_long = vectors.shape[dim] > _LONGEST_NORM
+    if torch.is_grad_enabled() or vectors.stride(dim) != 1 or (is_long and vectors.numel() <= _CACHED):
         return vectors.square().sum(dim)
-    norm: Tensor = torch.linalg.vector_norm(vectors, 2, dim)
-    return norm.square()
+    count, left = divmod(vectors.shape[dim], _LONGEST_NORM)
+    total: Tensor = torch.linalg.vector_norm(vectors.narrow(dim, -left, left), 2, dim).square_()
+    if count:
+        pieces = torch.unflatten(vectors.narrow(dim, 0, count * _LONGEST_NORM), dim, (count, _LONGEST_NORM))
+        total += torch.linalg.vector_norm(pieces, 2, dim + 1).square_().sum(dim)
+    return total

@@ -10,8 +10,12 @@ from lossmith.numerics.softmax import values_are_at_hand
 
 __all__ = ["softplus", "summed_softplus_and_sigmoid"]
 
-# exp(x) = 2**(x log2(e)), the fastest of torch's exponentials, has the rounding of the product: below 2**-20 for |x| up to here.
-_LARGEST_FOR_EXP2 = 16.0
+# exp(x) = 2**(x log2(e)), the fastest of torch's exponentials, has the rounding of the product: 24 * 2**-24 for x = -24. Rows in
+# which nothing is larger, whose sums are below this times their length, take the slow one.
+_LEAST_FOR_EXP2 = math.exp(-24)
+# In rows as long as this, logarithms are taken of products.
+_LONG = 64
+_FOLDS = 3
 
 
 def softplus(x: Tensor) -> Tensor:
@@ -28,39 +32,29 @@ def summed_softplus_and_sigmoid(x: Tensor, omitted: Tensor, place: Tensor | None
     >>> summed_softplus_and_sigmoid(x, omitted)
     (tensor([[0.6931]]), tensor([[5.0000e-01, 0.0000e+00, 1.9287e-22]]))
     """
-    low, high = _bounds(x)
-    folds = _possible_folds(high, x.dtype)
-    if folds is None:
-        return softplus(x).scatter(1, omitted, 0.0).sum(1, keepdim=True), torch.sigmoid(x).scatter(1, omitted, 0.0)
-    is_small = low > -_LARGEST_FOR_EXP2 and high < _LARGEST_FOR_EXP2 and x.dtype == torch.float32
-    odds = (x * math.log2(math.e)).exp2_() if is_small else x.exp()
-    odds.scatter_(1, omitted, 0.0)
-    factors = 1 + odds
-    logarithms = _sum_of_log1p(odds, factors, folds)
-    return logarithms, torch.div(odds, factors, out=factors if place is None else place)
+    if values_are_at_hand(x) and x.numel():
+        for exponential in (_exp_by_2, torch.exp) if x.dtype == torch.float32 else (torch.exp,):
+            odds = exponential(x).scatter_(1, omitted, 0.0)
+            factors = 1 + odds
+            total = _sum_of_log1p(odds, factors)
+            low, high = (bound.item() for bound in torch.aminmax(total))
+            is_exact = low > _LEAST_FOR_EXP2 * x.shape[1] or exponential is torch.exp
+            if is_exact and high < math.inf:  # neither too large for exponentials or their products, nor no numbers
+                return total, torch.div(odds, factors, out=factors if place is None else place)
+    return softplus(x).scatter(1, omitted, 0.0).sum(1, keepdim=True), torch.sigmoid(x).scatter(1, omitted, 0.0)
 
 
-def _bounds(x: Tensor) -> tuple[float, float]:
-    """Return the smallest and the largest number, or infinities where they are not known."""
-    if not values_are_at_hand(x) or not x.numel():
-        return -math.inf, math.inf
-    low, high = torch.aminmax(x)
-    return low.item(), high.item()
+def _exp_by_2(x: Tensor) -> Tensor:
+    return (x * math.log2(math.e)).exp2_()
 
 
-def _possible_folds(largest: float, dtype: torch.dtype) -> int | None:
-    """Return how often factors ``1 + exp(x)`` can be multiplied in pairs before they overflow, or None if they do at once."""
-    room = math.log(torch.finfo(dtype).max) / (max(largest, 0.0) + math.log(2))
-    return min(int(math.log2(room)), 3) if room >= 1 else None  # NaN compares False
-
-
-def _sum_of_log1p(x: Tensor, factors: Tensor, folds: int) -> Tensor:
-    """Return the sum of ``log(1 + x)`` along dimension 1 for x >= 0 and ``factors = 1 + x``, with few logarithms.
+def _sum_of_log1p(x: Tensor, factors: Tensor) -> Tensor:
+    """Return the sum of ``log(1 + x)`` along dimension 1 for x >= 0 and ``factors = 1 + x``, of many with few logarithms.
 
     ``(1 + a)(1 + b) = 1 + (a + b (1 + a))``: every fold halves their number, and nothing cancels.
     """
     total: Tensor | float = 0.0
-    for fold in range(folds):
+    for fold in range(_FOLDS if x.shape[1] >= _LONG else 0):
         half = x.shape[1] // 2
         first, second = x[:, :half], x[:, half : 2 * half]
         if x.shape[1] % 2:
