@@ -129,7 +129,7 @@ class ClassificationLoss(nn.Module):
 
     def _usual_mean(self, logits: Tensor, target: Tensor) -> Tensor | None:
         """Return the mean of the losses where nothing but that is asked for, as nearly always: no operation more than needed."""
-        if self.reduction != "mean" or self.weight is not None or self.label_smoothing:
+        if self.reduction != "mean" or self.label_smoothing or self.weight is not None:
             return None
         if target.is_floating_point():
             has_own_meaning = type(self).weighted_soft_losses is not ClassificationLoss.weighted_soft_losses

@@ -7,9 +7,10 @@ from torch import Tensor
 from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.term_rules import sum_of_surprises
+from lossmith.numerics.precision import rounded
 from lossmith.numerics.rowwise import DescentRule, Evaluation, IndexRule, Rule, in_blocks_of
 from lossmith.numerics.softmax import ClassProbabilities, mean_gap, target_softmax
-from lossmith.numerics.temporaries import add, add_scaled, overwrite
+from lossmith.numerics.temporaries import add, add_scaled, affine, overwrite
 
 __all__ = ["LabelSmoothingLoss"]
 
@@ -51,6 +52,7 @@ class _Target(IndexRule):
 
     def __init__(self, alpha: float) -> None:
         self.alpha = alpha
+        self.factor = 1 / (1 - alpha)
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         num_classes, index = logits.shape[1], target.unsqueeze(1)
@@ -58,12 +60,9 @@ class _Target(IndexRule):
         surprise = softmax.target.surprise
         mean = surprise + mean_gap(logits, index, softmax.target)
         losses = add_scaled(surprise, mean, self.alpha / (1 - self.alpha))
-        entry = -softmax.target.rest + self.alpha * (num_classes - 1) / num_classes
-        gradient = overwrite(add(softmax.direction, -self.alpha / num_classes), index, entry.to(logits.dtype))
-        return losses.squeeze(1).to(logits.dtype), (gradient,)
-
-    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        return super().pullback(grad * (1 / (1 - self.alpha)), target, saved)
+        entry = affine(softmax.target.rest, -1.0, self.alpha * (num_classes - 1) / num_classes)
+        gradient = overwrite(add(softmax.direction, -self.alpha / num_classes), index, rounded(entry, logits))
+        return rounded(losses.squeeze(1), logits), (gradient,)
 
 
 class _EveryClass(DescentRule):

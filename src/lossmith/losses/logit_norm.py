@@ -9,6 +9,7 @@ from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.term_rules import sum_of_surprises
 from lossmith.numerics.norms import inverse_norm
+from lossmith.numerics.precision import rounded
 from lossmith.numerics.rowwise import Evaluation, IndexRule, Rule, in_blocks_of
 from lossmith.numerics.softmax import ClassProbabilities, target_softmax
 from lossmith.numerics.temporaries import add_product, product_in
@@ -75,7 +76,7 @@ class _Target(IndexRule):
         # In terms of z and not of v, which need not be kept beside the gradient.
         along = inverse * product_in(normalized, gradient, logits).sum(1, keepdim=True)
         across = add_product(gradient, logits, -inverse * along)
-        return value.squeeze(1).to(logits.dtype), (across, scale)
+        return rounded(value.squeeze(1), logits), (across, scale)
 
     def _value_and_gradient(self, normalized: Tensor, target: Tensor, place: Tensor | None) -> tuple[Tensor, Tensor]:
         softmax = target_softmax(normalized, target.unsqueeze(1), place)
@@ -87,13 +88,12 @@ class _Target(IndexRule):
 
 
 class _EveryClass(_Target):
-    """The same for a factor per class, with the gradient's sign turned."""
+    """The same for a factor per class; what is kept is minus the gradient."""
+
+    factor = -1.0
 
     def _value_and_gradient(self, normalized: Tensor, target: Tensor, place: Tensor | None) -> tuple[Tensor, Tensor]:
         return sum_of_surprises(normalized, target, place)
-
-    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        return super().pullback(-grad, target, saved)
 
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
         return ClassProbabilities(logits * (inverse_norm(logits, 1) / self.tau)).surprise * grad

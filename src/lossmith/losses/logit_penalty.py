@@ -8,6 +8,7 @@ from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.term_rules import sum_of_surprises
 from lossmith.numerics.norms import sum_of_squares
+from lossmith.numerics.precision import rounded
 from lossmith.numerics.rowwise import DescentRule, Evaluation, IndexRule, Rule, in_blocks_of
 from lossmith.numerics.softmax import ClassProbabilities, target_softmax
 from lossmith.numerics.temporaries import add_multiple, add_product, add_scaled
@@ -51,7 +52,7 @@ class _Target(IndexRule):
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         softmax = target_softmax(logits, target.unsqueeze(1))
         losses = add_scaled(softmax.target.surprise.squeeze(1), sum_of_squares(logits, 1), self.beta)
-        return losses.to(logits.dtype), (add_multiple(softmax.direction, logits, 2 * self.beta),)
+        return rounded(losses, logits), (add_multiple(softmax.direction, logits, 2 * self.beta),)
 
 
 class _EveryClass(DescentRule):

@@ -52,10 +52,11 @@ class SquaredErrorLoss(ClassificationLoss):
 
 
 class _TargetValue(IndexRule):
-    """The gradient is ``2 factor`` times ``z``, and ``kappa (z_y - value)`` at the target; kept without the factor."""
+    """The gradient is ``2 scale`` times ``z``, and ``kappa (z_y - value)`` at the target; kept without the factor."""
 
-    def __init__(self, factor: float, kappa: float, value: float) -> None:
-        self.factor = factor
+    def __init__(self, scale: float, kappa: float, value: float) -> None:
+        self.scale = scale
+        self.factor = 2 * scale
         self.kappa = kappa
         self.value = value
 
@@ -63,11 +64,8 @@ class _TargetValue(IndexRule):
         index = target.unsqueeze(1)
         error = logits.gather(1, index) - self.value
         others = logits.scatter(1, index, 0.0)
-        losses = self.factor * (self.kappa * error.square().squeeze(1) + sum_of_squares(others, 1))
+        losses = self.scale * (self.kappa * error.square().squeeze(1) + sum_of_squares(others, 1))
         return losses, (overwrite(others, index, self.kappa * error),)
-
-    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        return super().pullback(2 * self.factor * grad, target, saved)
 
 
 class _EveryValue(_TargetValue):
@@ -79,10 +77,10 @@ class _EveryValue(_TargetValue):
     def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
         error, others = logits - self.value, target.sum(1, keepdim=True) - target
         right, wrong = self.kappa * target * error, others * logits
-        losses = self.factor * (right * error + wrong * logits).sum(1)
+        losses = self.scale * (right * error + wrong * logits).sum(1)
         return losses, (add(right, wrong),)
 
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
         squares = logits.square()
         right = self.kappa * (logits - self.value).square()
-        return self.factor * (right + (squares.sum(1, keepdim=True) - squares)) * grad
+        return self.scale * (right + (squares.sum(1, keepdim=True) - squares)) * grad

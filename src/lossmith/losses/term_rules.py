@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from lossmith.numerics.precision import rounded
 from lossmith.numerics.probability import Probability
 from lossmith.numerics.rowwise import DescentRule, Evaluation, IndexRule, Rule, evaluate_again, in_blocks_of
 from lossmith.numerics.softmax import (
@@ -19,7 +20,7 @@ from lossmith.numerics.softmax import (
     target_softmax,
     values_are_at_hand,
 )
-from lossmith.numerics.temporaries import add, multiply, overwrite, scale_kept
+from lossmith.numerics.temporaries import add, add_product, multiply, overwrite, scale_kept
 
 __all__ = ["Curve", "Term", "rule_of_terms", "sum_of_surprises"]
 
@@ -50,6 +51,8 @@ def rule_of_terms(terms: tuple[Term, ...], target: Tensor) -> Rule:
     if target.is_floating_point():
         is_surprise = all(term.curve.is_cross_entropy and not term.normalized for term in terms)
         return (_EverySurprise if is_surprise else _EveryClass)(terms)
+    if len(terms) == 1 and not terms[0].normalized:  # by far the most frequent, and found out in no time
+        return _Target(terms)
     normalized = [term.curve.is_cross_entropy for term in terms if term.normalized]
     if not normalized:
         return _Target(terms)
@@ -65,9 +68,9 @@ class _Target(IndexRule):
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         softmax = target_softmax(logits, target.unsqueeze(1))
         value, pull = _sum_of_terms(self.terms, softmax.target)
-        losses = value.squeeze(1).to(logits.dtype)
+        losses = rounded(value.squeeze(1), logits)
         if isinstance(pull, Tensor):
-            return losses, (softmax.direction, pull.to(logits.dtype))
+            return losses, (softmax.direction, rounded(pull, logits))
         return losses, (softmax.direction if pull == 1 else multiply(softmax.direction, pull),)
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
@@ -89,15 +92,15 @@ class _TargetAmongSurprises(IndexRule):
         index, others = target.unsqueeze(1), logits.shape[1] - 1
         prob, direction = target_softmax(logits, index)
         value, pull, share = self._value_and_pulls(logits, index, prob)
-        entry = torch.addcmul(pull * prob.rest, share, prob.p, value=others).neg().to(logits.dtype)
+        entry = rounded(torch.addcmul(pull * prob.rest, share, prob.p, value=others).neg(), logits)
         if others == 1:
             gradient = overwrite((-entry).expand_as(logits).contiguous(), index, entry)
         else:
             total = torch.sub(pull, share, alpha=others)
-            gradient = add(multiply(direction, total.to(logits.dtype)), share.to(logits.dtype))
+            gradient = add(multiply(direction, rounded(total, logits)), rounded(share, logits))
             gradient = overwrite(gradient, index, entry)
         hard = _hard_rows(logits, prob.surprise, is_moderate=prob.least > 0)
-        return evaluate_again(self, logits, target, hard, (value.squeeze(1).to(logits.dtype), (gradient,)))
+        return evaluate_again(self, logits, target, hard, (rounded(value.squeeze(1), logits), (gradient,)))
 
     def _value_and_pulls(self, logits: Tensor, index: Tensor, target: Probability) -> tuple[Tensor, Tensor, Tensor]:
         """Return the sum of all terms, the pull at the target, and minus that at each other class."""
@@ -247,7 +250,9 @@ def _total(parts: list[Tensor]) -> Tensor:
 
 
 def _descent(classes: ClassProbabilities, pull: Tensor, place: Tensor | None) -> Tensor:
-    """Return minus the gradient with respect to the logits, ``s_j - p_j sum_c s_c``."""
+    """Return minus the gradient with respect to the logits, ``s_j - p_j sum_c s_c``; the pull, a temporary, is used up."""
+    if place is None:
+        return _balanced(classes, add_product(pull, classes.p, -pull.sum(1, keepdim=True)))
     return _balanced(classes, torch.addcmul(pull, classes.p, pull.sum(1, keepdim=True), value=-1, out=place))
 
 

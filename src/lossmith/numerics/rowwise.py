@@ -38,12 +38,20 @@ class Rule(Protocol):
     Every method uses differentiable operations only, so that the gradient can be differentiated again.
     """
 
+    @property
+    def factor(self) -> float:
+        """What the gradient with respect to the logits is :meth:`pullback` times."""
+        ...
+
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         """Return the losses ``(N, ...)`` and what :meth:`pullback` needs, each with one row per row of logits."""
         ...
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        """Return the gradient of ``sum(grad * losses)`` with respect to the logits; ``grad`` is ``(N, 1, ...)`` or one number."""
+        """Return the gradient of ``sum(grad * losses)`` with respect to the logits, but for the factor.
+
+        ``grad`` is ``(N, 1, ...)`` or one number.
+        """
         ...
 
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
@@ -54,17 +62,18 @@ class Rule(Protocol):
 class GradientRule:
     """Base of rules that keep the gradient itself: ``evaluate`` returns the losses and ``(gradient,)``."""
 
+    factor: float = 1.0
+    """What the gradient is the kept one times."""
+
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        """Return the gradient times ``grad``."""
+        """Return what was kept times ``grad``."""
         return scale_kept(saved[0], grad)
 
 
 class DescentRule(GradientRule):
     """Base of rules that keep minus the gradient, where that is what their formula gives."""
 
-    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        """Return what was kept times ``-grad``."""
-        return super().pullback(-grad, target, saved)
+    factor = -1.0
 
 
 class IndexRule(GradientRule):
@@ -91,7 +100,8 @@ def rowwise_mean(rule: Rule, logits: Tensor, target: Tensor) -> Tensor:
     """Return the mean of the losses; in eager mode as one operation, which saves much of the cost of small batches."""
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return rowwise_loss(rule, logits, target).mean()
-    return cast("Tensor", _EagerMean.apply(logits, target, rule))  # type: ignore[no-untyped-call]
+    mean: Tensor = _EagerMean.apply(logits, target, rule)  # type: ignore[no-untyped-call]
+    return mean
 
 
 def refuse_forward_mode_twice() -> None:
@@ -109,14 +119,19 @@ def _keep(ctx: Any, logits: Tensor, target: Tensor, rule: Rule, saved: tuple[Ten
         ctx.save_for_forward(logits, target, *saved)
 
 
-def _gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+def _gradients(ctx: Any, grad: Tensor, share: float = 1.0) -> tuple[Tensor | None, Tensor | None, None]:
+    """Return the gradients for that of each row, which is ``share * grad``."""
     logits, target, *saved = ctx.saved_tensors
     if (torch.is_grad_enabled() or is_in_forward_mode()) and not torch.compiler.is_compiling():
         saved = _seen_by_autograd(ctx.rule, logits, target)
     wants_logits, wants_target, _ = ctx.needs_input_grad
-    grad_logits = ctx.rule.pullback(grad, target, saved) if wants_logits else None
-    grad_target = ctx.rule.target_pullback(grad, logits, target) if wants_target else None
+    grad_logits = ctx.rule.pullback(_scaled(grad, share * ctx.rule.factor), target, saved) if wants_logits else None
+    grad_target = ctx.rule.target_pullback(_scaled(grad, share), logits, target) if wants_target else None
     return grad_logits, grad_target, None
+
+
+def _scaled(grad: Tensor, factor: float) -> Tensor:
+    return grad if factor == 1 else grad * factor
 
 
 def _tangent(ctx: Any, tangent: Tensor | None, target_tangent: Tensor | None) -> Tensor:
@@ -125,7 +140,7 @@ def _tangent(ctx: Any, tangent: Tensor | None, target_tangent: Tensor | None) ->
     one = torch.ones_like(logits.narrow(1, 0, 1))
     slope = torch.zeros_like(one.squeeze(1))
     if tangent is not None:
-        slope = slope + (ctx.rule.pullback(one, target, saved) * tangent).sum(1)
+        slope = slope + (ctx.rule.pullback(_scaled(one, ctx.rule.factor), target, saved) * tangent).sum(1)
     if target_tangent is not None:
         slope = slope + (ctx.rule.target_pullback(one, logits, target) * target_tangent).sum(1)
     return slope
@@ -207,7 +222,7 @@ class _EagerMean(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        return _gradients(ctx, grad / ctx.count)
+        return _gradients(ctx, grad, 1 / ctx.count)
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor | None, target_tangent: Tensor | None, _: None) -> Tensor:
