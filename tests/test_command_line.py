@@ -80,10 +80,15 @@ def test_show_objective_with_a_wrong_parameter(capsys):
     assert "did you mean 'tau'?" in capsys.readouterr().err
 
 
+def test_show_knows_which_objective_was_meant(capsys):
+    assert main(["show", "cosine"]) == 2
+    assert "unknown loss or objective 'cosine'; did you mean 'cosine-softmax'?" in capsys.readouterr().err
+
+
 def test_as_a_module():
     result = run("show", "gec")
     assert result.returncode == 2
-    assert result.stderr == "lossmith: make_loss: unknown loss 'gec' in 'gec'; did you mean 'gce'? 'lossmith list' names all.\n"
+    assert result.stderr == "lossmith: unknown loss or objective 'gec'; did you mean 'gce'? 'lossmith list' names all.\n"
 
 
 def test_a_star_import_brings_every_public_name():

@@ -160,6 +160,13 @@ def test_idx_files(tmp_path, suffix):
     assert len(part.labels) == 40
 
 
+def test_idx_files_have_their_size(tmp_path):
+    write_idx(tmp_path / "train-images-idx3-ubyte", IMAGES)
+    write_idx(tmp_path / "train-labels-idx1-ubyte", LABELS)
+    with pytest.raises(ValueError, match="load_data: resize is for folders of images"):
+        load_data(tmp_path, resize=8)
+
+
 def test_damaged_idx_files(tmp_path):
     write_idx(tmp_path / "train-images-idx3-ubyte", IMAGES)
     with pytest.raises(ValueError, match="no file of labels beside it"):

@@ -1,10 +1,12 @@
 """The catalogue of losses and objectives, written for people."""
 
 import inspect
+import re
 from collections.abc import Callable
 from textwrap import shorten
 
 from lossmith.losses import LOSSES, ClassificationLoss, WeightedSum, make_loss
+from lossmith.losses.nearest import nearest
 from lossmith.losses.printed_form import printed_call
 from lossmith.objectives import DATA_SETS, OBJECTIVES, PRESETS, make_objective
 
@@ -37,6 +39,8 @@ def description(expression: str) -> str:
     name = expression.partition("(")[0].partition("@")[0].strip()
     if name in OBJECTIVES:
         return _objective_description(name, expression.strip())
+    if re.fullmatch(r"[a-z][\w-]*", name) and name not in LOSSES:
+        raise ValueError(f"unknown loss or objective {name!r}{nearest(name, [*LOSSES, *OBJECTIVES])} 'lossmith list' names all.")
     made = make_objective(expression).loss if name in PRESETS else make_loss(expression)
     loss, name = type(made), made.name
     parts = [f"{made}: lossmith.{loss.__name__}", _documentation(loss), _parameters(made)]

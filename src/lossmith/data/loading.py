@@ -196,7 +196,7 @@ def _check_given_once(splits: Mapping[str, Array | None], name: str) -> None:
 
 
 def _opened(source: Any, resize: int | tuple[int, int] | None, folder: str | Path | None) -> Table | Examples:
-    if resize is not None and not (isinstance(source, str | Path) and Path(source).expanduser().is_dir()):
+    if resize is not None and not _is_image_folder(source):
         raise ValueError(f"load_data: resize is for folders of images, got it for {_name(source)}.")
     if isinstance(source, str | Path):
         return _opened_path(source, resize, folder)
@@ -207,6 +207,13 @@ def _opened(source: Any, resize: int | tuple[int, int] | None, folder: str | Pat
     if isinstance(source, tuple | list):
         return examples_of_pair(tuple(source), "arrays")
     raise TypeError(f"load_data: source must be a path, a name, a data frame or arrays, got {type(source).__name__}.")
+
+
+def _is_image_folder(source: Any) -> bool:
+    if not isinstance(source, str | Path):
+        return False
+    path = Path(source).expanduser()
+    return path.is_dir() and not has_idx_files(path)  # whose images have one size already
 
 
 def _opened_path(source: str | Path, resize: int | tuple[int, int] | None, folder: str | Path | None) -> Table | Examples:
