@@ -102,14 +102,14 @@ def test_ignored_targets_have_no_gradient(expression, smoothing):
 @pytest.mark.parametrize("expression", CASES)
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
-@pytest.mark.parametrize("case", ["all ignored", "empty"])
+@pytest.mark.parametrize("case", ["all ignored", "empty", "empty, of probabilities"])
 def test_degenerate_batches_as_in_torch(expression, reduction, smoothing, case):
-    logits = torch.randn(0 if case == "empty" else 4, CLASSES)
-    indices = torch.full((len(logits),), -100)
+    logits = torch.randn(4 if case == "all ignored" else 0, CLASSES)
+    target = torch.zeros_like(logits) if "probabilities" in case else torch.full((len(logits),), -100)
 
     def outcome(loss):
         leaf = logits.clone().requires_grad_()
-        value = loss(leaf, indices)
+        value = loss(leaf, target)
         return value.detach(), torch.autograd.grad(value.sum(), leaf)[0]
 
     options = {"reduction": reduction, "label_smoothing": smoothing}

@@ -35,11 +35,11 @@ def check_shapes(owner: str, logits: Tensor, target: Tensor, sample_weight: Tens
 
 
 def are_usual(logits: object, target: object) -> bool:
-    """Whether these are logits ``(N, C)`` and targets, either kind, that need no conversion, as nearly always."""
+    """Whether these are some logits ``(N, C)`` and targets, of either kind, that need no conversion, as nearly always."""
     if type(logits) is not Tensor or type(target) is not Tensor or logits.dtype not in (torch.float32, torch.float64):
         return False
     shape = logits.shape
-    if len(shape) != 2 or not shape[1]:
+    if len(shape) != 2 or not shape[0] or not shape[1]:
         return False
     return target.shape == shape[:1] if target.dtype is torch.int64 else target.dtype is logits.dtype and target.shape == shape
 

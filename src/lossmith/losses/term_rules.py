@@ -51,8 +51,6 @@ def rule_of_terms(terms: tuple[Term, ...], target: Tensor) -> Rule:
     if target.is_floating_point():
         is_surprise = all(term.curve.is_cross_entropy and not term.normalized for term in terms)
         return (_EverySurprise if is_surprise else _EveryClass)(terms)
-    if len(terms) == 1 and not terms[0].normalized:  # by far the most frequent, and found out in no time
-        return _Target(terms)
     normalized = [term.curve.is_cross_entropy for term in terms if term.normalized]
     if not normalized:
         return _Target(terms)

@@ -46,7 +46,7 @@ def box_cox_and_power(log_x: Tensor, power: float) -> tuple[Tensor, Tensor]:
 
 
 def exp_of_multiple(x: Tensor, factor: float) -> Tensor:
-    """Return ``exp(factor * x)``, by a power of 2 where that is as exact and costs half: a product has to be rounded anyway."""
+    """Return ``exp(factor * x)``, by a power of 2 where that is as exact and costs less: a product has to be rounded anyway."""
     if not values_are_at_hand(x):
         return torch.exp(factor * x)
     return (x * (factor * math.log2(math.e))).exp2_()
