@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 
 from cases import CASES, class_losses, expected_over_classes
 from lossmith import ClassificationLoss, make_loss
@@ -375,5 +376,26 @@ def test_the_mean_as_one_operation_is_the_mean(expression):
         leaf = logits.requires_grad_()
         mean, losses = (make_loss(expression, reduction=reduction)(leaf, target) for reduction in ("mean", "none"))
         torch.testing.assert_close(mean, losses.mean())
-        gradients = [torch.autograd.grad(3 * value, leaf)[0] for value in (mean, losses.mean())]
-        torch.testing.assert_close(*gradients)
+        for factor in (3.0, 1.0):  # the latter frees what the graph kept
+            pair = [
+                torch.autograd.grad(value, leaf, torch.tensor(factor).double(), retain_graph=factor != 1)[0]
+                for value in (mean, losses.mean())
+            ]
+            torch.testing.assert_close(*pair)
+
+
+@pytest.mark.parametrize("expression", CASES)
+def test_slopes_of_the_mean(expression):
+    logits, indices, probabilities = batch(SHAPES["batch"])
+    for target in (indices, probabilities):
+        mean, losses = (partial(make_loss(expression, reduction=reduction), target=target) for reduction in ("mean", "none"))
+        direction = torch.randn(logits.shape, dtype=logits.dtype, generator=torch.Generator().manual_seed(1))
+        for derivative in (torch.autograd.functional.vhp, forward_slope):
+            _, found = derivative(mean, logits, direction)
+            _, expected = derivative(lambda z, losses=losses: losses(z).mean(), logits, direction)
+            torch.testing.assert_close(found, expected)
+
+
+def forward_slope(function, at, direction):
+    with forward_ad.dual_level():
+        return forward_ad.unpack_dual(function(forward_ad.make_dual(at, direction)))

@@ -1,6 +1,7 @@
 """The losses of output-layer objectives and complement training, against references that share no code with them."""
 
 import math
+from collections.abc import Callable
 
 import mpmath
 import pytest
@@ -216,6 +217,53 @@ def test_logit_norm_ignores_length_and_leaves_zero() -> None:
     value.backward()
     assert value.item() == pytest.approx(math.log(5))
     torch.testing.assert_close(zero.grad, (torch.full((4, 5), 0.2) - torch.eye(5)[:4]) / 0.1 / 4)
+
+
+@pytest.mark.parametrize("exponent", [-16, -12, -9, 9, 12, 16, 20, 30, 37])
+def test_logit_norm_of_logits_of_any_size(exponent: int) -> None:
+    logits, target = torch.randn(6, 5, generator=torch.Generator().manual_seed(0)), torch.tensor([0, 3, 1, 2, 2, 4])
+    results = []
+    for scale in (1.0, 10.0**exponent):
+        leaf = (logits * scale).requires_grad_()
+        loss = LogitNormLoss(tau=0.5)(leaf, target)
+        loss.backward()
+        assert leaf.grad is not None
+        results.append((loss.detach(), leaf.grad.double() * scale))
+    # The scaled logits are rounded, which is all that tells them apart; the smallest gradients are subnormal numbers.
+    torch.testing.assert_close(results[1][0], results[0][0], rtol=1e-6, atol=0)
+    rounding = 2e-6 if exponent < 37 else 1e-2
+    assert_rounding(results[1][1], results[0][1], rounding * results[0][1].abs().max().item())
+
+
+PLAIN: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "label-smoothing": lambda z, y: F.cross_entropy(z, y, label_smoothing=0.1, reduction="none") / 0.9,
+    "logit-penalty(beta=0.01)": lambda z, y: F.cross_entropy(z, y, reduction="none") + 0.01 * z.square().sum(1),
+    "logit-norm(tau=0.2)": lambda z, y: F.cross_entropy(F.normalize(z) / 0.2, y, reduction="none"),
+    "sigmoid": lambda z, y: F.softplus(z, threshold=40).sum(1) - z.gather(1, y.unsqueeze(1)).squeeze(1),
+    "squared-error": lambda z, y: (z - F.one_hot(y, z.shape[1])).square().mean(1),
+}
+
+
+@pytest.mark.parametrize("expression", PLAIN)
+@pytest.mark.parametrize("num_classes", [3, 63, 64, 65, 66, 67, 1000, 1024, 1025, 3001, 40_000])
+@pytest.mark.parametrize("values", ["normal", "equal", "two", "behind"])
+def test_single_precision_with_many_classes(expression: str, num_classes: int, values: str) -> None:
+    torch.manual_seed(0)
+    target = torch.randint(num_classes, (6,))
+    logits = {
+        "normal": torch.randn(6, num_classes),
+        "equal": (torch.rand(6, 1) + 0.1).expand(6, num_classes).contiguous(),
+        "two": (torch.rand(6, 1) + 0.1) * torch.randint(2, (6, num_classes)).mul(2).sub(1),
+        "behind": torch.randn(6, num_classes) - math.log(num_classes),  # as after init_bias_
+    }[values]
+    leaf, wide = logits.clone().requires_grad_(), logits.double().requires_grad_()
+    losses = make_loss(expression, reduction="none")(leaf, target)
+    expected = PLAIN[expression](wide, target)
+    torch.testing.assert_close(losses.double(), expected, rtol=2e-6, atol=0)
+    (slopes,) = torch.autograd.grad(expected.mean(), wide)
+    largest = slopes.abs().max().item()
+    assert_rounding(torch.autograd.grad(losses.mean(), leaf)[0].double(), slopes, 2e-6 * largest)
+    assert_rounding(torch.autograd.grad(make_loss(expression)(leaf, target), leaf)[0].double(), slopes, 2e-6 * largest)
 
 
 def test_complement_ignores_the_target_logit_and_few_classes() -> None:

@@ -10,7 +10,7 @@ from lossmith.losses.term_rules import sum_of_surprises
 from lossmith.numerics.precision import rounded
 from lossmith.numerics.rowwise import DescentRule, Evaluation, IndexRule, Rule, in_blocks_of
 from lossmith.numerics.softmax import ClassProbabilities, mean_gap, target_softmax
-from lossmith.numerics.temporaries import add, add_scaled, affine, overwrite
+from lossmith.numerics.temporaries import add_scaled, affine, affine_in_place, overwrite
 
 __all__ = ["LabelSmoothingLoss"]
 
@@ -47,12 +47,13 @@ class LabelSmoothingLoss(ClassificationLoss):
 class _Target(IndexRule):
     """The loss is ``-log p_y`` and ``alpha / (1 - alpha)`` times the mean of all ``-log p_c``.
 
-    The gradient is ``p - alpha / K - (1 - alpha) onehot``, divided by ``1 - alpha``; it is kept without the divisor.
+    The gradient is ``p - alpha / K - (1 - alpha) onehot``, divided by ``1 - alpha``.
     """
+
+    takes_share = True
 
     def __init__(self, alpha: float) -> None:
         self.alpha = alpha
-        self.factor = 1 / (1 - alpha)
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         num_classes, index = logits.shape[1], target.unsqueeze(1)
@@ -60,8 +61,10 @@ class _Target(IndexRule):
         surprise = softmax.target.surprise
         mean = surprise + mean_gap(logits, index, softmax.target)
         losses = add_scaled(surprise, mean, self.alpha / (1 - self.alpha))
-        entry = affine(softmax.target.rest, -1.0, self.alpha * (num_classes - 1) / num_classes)
-        gradient = overwrite(add(softmax.direction, -self.alpha / num_classes), index, rounded(entry, logits))
+        scale = self.share / (1 - self.alpha)
+        entry = affine(softmax.target.rest, -scale, scale * self.alpha * (num_classes - 1) / num_classes)
+        slopes = affine_in_place(softmax.direction, scale, -scale * self.alpha / num_classes)
+        gradient = overwrite(slopes, index, rounded(entry, logits))
         return rounded(losses.squeeze(1), logits), (gradient,)
 
 

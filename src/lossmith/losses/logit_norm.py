@@ -8,11 +8,10 @@ from torch import Tensor
 from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.term_rules import sum_of_surprises
-from lossmith.numerics.norms import inverse_norm
+from lossmith.numerics.norms import Directions, inverse_norm
 from lossmith.numerics.precision import rounded
-from lossmith.numerics.rowwise import Evaluation, IndexRule, Rule, in_blocks_of
+from lossmith.numerics.rowwise import Evaluation, IndexRule, Rule, in_blocks
 from lossmith.numerics.softmax import ClassProbabilities, target_softmax
-from lossmith.numerics.temporaries import add_product, product_in
 
 __all__ = ["LogitNormLoss"]
 
@@ -57,34 +56,24 @@ class LogitNormLoss(ClassificationLoss):
 
 
 class _Target(IndexRule):
-    """With ``v = s z``, ``s = 1 / (tau ||z||)`` and the gradient g with respect to v, ``s (g - z (z . g) / ||z||**2)``.
+    """With ``v = z / (tau ||z||)``, the gradient with respect to v is pulled back to that with respect to the direction of z."""
 
-    Where ``z`` is 0, ``s`` is a constant, so that the same formula holds with any length.
-    """
+    takes_share = True
 
     def __init__(self, tau: float) -> None:
-        self.tau = tau
+        self.length = 1 / tau
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        return in_blocks_of(self._evaluate_rows, logits, target)
+        return in_blocks(self._evaluate_rows, logits, target)
 
-    def _evaluate_rows(self, logits: Tensor, target: Tensor, place: Tensor | None) -> Evaluation:
-        inverse = inverse_norm(logits, 1)
-        scale = inverse / self.tau
-        normalized = logits * scale
-        value, gradient = self._value_and_gradient(normalized, target, place)
-        # In terms of z and not of v, which need not be kept beside the gradient.
-        along = inverse * product_in(normalized, gradient, logits).sum(1, keepdim=True)
-        across = add_product(gradient, logits, -inverse * along)
-        return rounded(value.squeeze(1), logits), (across, scale)
+    def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
+        directions = Directions(logits, self.length)
+        value, gradient = self._value_and_gradient(directions.scaled, target)
+        return rounded(value.squeeze(1), logits), (directions.pull_back(gradient, self.share),)
 
-    def _value_and_gradient(self, normalized: Tensor, target: Tensor, place: Tensor | None) -> tuple[Tensor, Tensor]:
-        softmax = target_softmax(normalized, target.unsqueeze(1), place)
+    def _value_and_gradient(self, normalized: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        softmax = target_softmax(normalized, target.unsqueeze(1))
         return softmax.target.surprise, softmax.direction
-
-    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        across, scale = saved
-        return super().pullback(grad * scale, target, (across,))
 
 
 class _EveryClass(_Target):
@@ -92,8 +81,8 @@ class _EveryClass(_Target):
 
     factor = -1.0
 
-    def _value_and_gradient(self, normalized: Tensor, target: Tensor, place: Tensor | None) -> tuple[Tensor, Tensor]:
-        return sum_of_surprises(normalized, target, place)
+    def _value_and_gradient(self, normalized: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        return sum_of_surprises(normalized, target)
 
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
-        return ClassProbabilities(logits * (inverse_norm(logits, 1) / self.tau)).surprise * grad
+        return ClassProbabilities(Directions(logits, self.length).scaled).surprise * grad

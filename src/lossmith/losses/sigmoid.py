@@ -8,9 +8,8 @@ from torch.nn import functional as F
 
 from lossmith.losses.contract import ClassificationLoss
 from lossmith.numerics.rowwise import Evaluation, GradientRule, IndexRule, Rule, in_blocks, in_blocks_of, rowwise_loss
-from lossmith.numerics.sigmoid import softplus, summed_softplus_and_sigmoid
+from lossmith.numerics.sigmoid import losses_and_slopes, softplus
 from lossmith.numerics.softmax import values_are_at_hand
-from lossmith.numerics.temporaries import overwrite
 
 __all__ = ["SigmoidCrossEntropyLoss"]
 
@@ -76,14 +75,14 @@ class SigmoidCrossEntropyLoss(ClassificationLoss):
 class _SigmoidTarget(IndexRule):
     """The gradient is ``sigmoid(z)``, and ``-sigmoid(-z)`` at the target."""
 
+    takes_share = True
+
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         return in_blocks_of(self._evaluate_rows, logits, target)
 
     def _evaluate_rows(self, logits: Tensor, target: Tensor, place: Tensor | None) -> Evaluation:
-        index = target.unsqueeze(1)
-        against = -logits.gather(1, index)
-        absent, slope = summed_softplus_and_sigmoid(logits, index, place)
-        return (absent + softplus(against)).squeeze(1), (overwrite(slope, index, -torch.sigmoid(against)),)
+        losses, slopes = losses_and_slopes(logits, target.unsqueeze(1), self.share, place)
+        return losses.squeeze(1), (slopes,)
 
 
 class _Presence(GradientRule):

@@ -7,10 +7,14 @@ from torch import Tensor
 
 from lossmith.numerics.softmax import values_are_at_hand
 
-__all__ = ["inverse_norm", "sum_of_squares"]
+__all__ = ["Directions", "inverse_norm", "sum_of_squares"]
 
-
+# For a norm torch adds up squares one after another, in at least 8 sums where they are adjacent: not too many at a time.
 _LONGEST_NORM = 128
+# Rounding adds up to 2**-20 of a norm that torch computes of so many numbers.
+_LONGEST_DIRECTION = 1024
+# The third power of norms up to this and down to its reciprocal is a number in single precision.
+_MODERATE = 1e10
 # So many squares find room in the cache, where they are added up at no cost.
 _CACHED = 1 << 19
 
@@ -25,24 +29,82 @@ def inverse_norm(vectors: Tensor, dim: int) -> Tensor:
     tensor([[2.0000e-31],
             [1.0000e+00]])
     """
-    lowest = math.sqrt(torch.finfo(vectors.dtype).tiny)
     if values_are_at_hand(vectors) and vectors.numel():
-        norm: Tensor = torch.linalg.vector_norm(vectors, 2, dim, keepdim=True)
-        smallest, largest_norm = torch.aminmax(norm)
-        if smallest.item() > lowest and largest_norm.item() < math.inf:
+        norm = _norm(vectors, dim)
+        if _have_direction(norm):
             return norm.reciprocal_()
     # Squares of vectors whose largest entry is 1 never overflow. The scale cancels, and so has no gradient.
     largest = vectors.detach().abs().amax(dim, keepdim=True)
-    has_no_direction = largest < lowest
+    has_no_direction = largest < math.sqrt(torch.finfo(vectors.dtype).tiny)
     inverse_scale = 1 / torch.where(has_no_direction, 1.0, largest)
     square = (vectors * inverse_scale).square().sum(dim, keepdim=True)
     return inverse_scale * torch.where(has_no_direction, 1.0, square).rsqrt()
 
 
+def _norm(vectors: Tensor, dim: int) -> Tensor:
+    if vectors.shape[dim] > _LONGEST_DIRECTION:
+        return sum_of_squares(vectors, dim).sqrt_().unsqueeze(dim)
+    norm: Tensor = torch.linalg.vector_norm(vectors, 2, dim, keepdim=True)
+    return norm
+
+
+def _have_direction(norm: Tensor) -> bool:
+    """Whether no square was too large, or so small that the others cannot be exact."""
+    return _are_between(math.sqrt(torch.finfo(norm.dtype).tiny), norm, math.inf)
+
+
+def _are_between(low: float, tensor: Tensor, high: float) -> bool:
+    smallest, largest = torch.aminmax(tensor)
+    return smallest.item() > low and largest.item() < high
+
+
+class Directions:
+    """Vectors of one length that point where the rows of ``vectors``, ``(N, C, ...)``, do.
+
+    >>> Directions(torch.tensor([[3.0, 4.0]]), length=10.0).scaled
+    tensor([[6., 8.]])
+    """
+
+    def __init__(self, vectors: Tensor, length: float) -> None:
+        self._vectors = vectors
+        self._length = length
+        self._norm: Tensor | None = None
+        """The norm, if it is neither so large nor so small that its powers are out of range."""
+        if vectors.dim() == 2 and values_are_at_hand(vectors) and vectors.numel() and vectors.is_contiguous():
+            self.scaled, norm = self._scale()
+            self._norm = norm if _are_between(1 / _MODERATE, norm, _MODERATE) else None
+        if self._norm is None:
+            self._inverse = inverse_norm(vectors, 1)
+            self.scaled = vectors * (self._inverse * length)
+
+    def _scale(self) -> tuple[Tensor, Tensor]:
+        vectors = self._vectors
+        if vectors.shape[1] > _LONGEST_DIRECTION:
+            norm = _norm(vectors, 1)
+            return vectors * (self._length / norm), norm
+        # Networks with normalised weights have one operation for this, and below for its gradient.
+        scaled, norm = torch._weight_norm_interface(vectors, vectors.new_full((len(vectors), 1), self._length))
+        return scaled, norm
+
+    def pull_back(self, grad: Tensor, share: float) -> Tensor:
+        """Return ``share`` times the gradient with respect to the vectors, from that with respect to the scaled ones.
+
+        It is ``length / ||v||`` times what of ``grad`` is at right angles to ``v``: ``g - v (v . g) / ||v||**2``. Where ``v`` is
+        0, ``||v||`` stands for 1, a constant, so that the same formula holds.
+        """
+        vectors, length = self._vectors, self._length * share
+        if self._norm is not None:
+            lengths = vectors.new_full((len(vectors), 1), length)
+            backward = torch.ops.aten._weight_norm_interface_backward.default
+            across: Tensor = backward(grad.contiguous(), vectors, lengths, self._norm, 0)[0]
+            return across
+        inverse = self._inverse
+        along = inverse * (vectors * grad).sum(1, keepdim=True)
+        return torch.addcmul(grad, vectors, -inverse * along) * (inverse * length)
+
+
 def sum_of_squares(vectors: Tensor, dim: int) -> Tensor:
     """Return ``||v||**2`` along a dimension, in one pass where no gradient is recorded.
-
-    For a norm torch adds up squares one after another, in at least 8 sums where they are adjacent: not too many at a time.
 
     >>> sum_of_squares(torch.tensor([3.0, 4.0]), 0)
     tensor(25.)

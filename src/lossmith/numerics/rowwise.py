@@ -38,9 +38,14 @@ class Rule(Protocol):
     Every method uses differentiable operations only, so that the gradient can be differentiated again.
     """
 
+    takes_share: bool
+    """Whether to multiply what is kept by a number costs nothing."""
+    share: float
+    """That number, which each loss counts with in a mean; it is set only where it costs nothing."""
+
     @property
     def factor(self) -> float:
-        """What the gradient with respect to the logits is :meth:`pullback` times."""
+        """What the gradient with respect to the logits is :meth:`pullback` times, but for the share."""
         ...
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
@@ -64,6 +69,8 @@ class GradientRule:
 
     factor: float = 1.0
     """What the gradient is the kept one times."""
+    takes_share: bool = False
+    share: float = 1.0
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
         """Return what was kept times ``grad``."""
@@ -124,9 +131,10 @@ def _gradients(ctx: Any, grad: Tensor, share: float = 1.0) -> tuple[Tensor | Non
     logits, target, *saved = ctx.saved_tensors
     if (torch.is_grad_enabled() or is_in_forward_mode()) and not torch.compiler.is_compiling():
         saved = _seen_by_autograd(ctx.rule, logits, target)
-    wants_logits, wants_target, _ = ctx.needs_input_grad
-    grad_logits = ctx.rule.pullback(_scaled(grad, share * ctx.rule.factor), target, saved) if wants_logits else None
-    grad_target = ctx.rule.target_pullback(_scaled(grad, share), logits, target) if wants_target else None
+    rule, (wants_logits, wants_target, _) = ctx.rule, ctx.needs_input_grad
+    left = share / rule.share * rule.factor
+    grad_logits = rule.pullback(_scaled(grad, left), target, saved) if wants_logits else None
+    grad_target = rule.target_pullback(_scaled(grad, share), logits, target) if wants_target else None
     return grad_logits, grad_target, None
 
 
@@ -140,7 +148,7 @@ def _tangent(ctx: Any, tangent: Tensor | None, target_tangent: Tensor | None) ->
     one = torch.ones_like(logits.narrow(1, 0, 1))
     slope = torch.zeros_like(one.squeeze(1))
     if tangent is not None:
-        slope = slope + (ctx.rule.pullback(_scaled(one, ctx.rule.factor), target, saved) * tangent).sum(1)
+        slope = slope + (ctx.rule.pullback(_scaled(one, ctx.rule.factor / ctx.rule.share), target, saved) * tangent).sum(1)
     if target_tangent is not None:
         slope = slope + (ctx.rule.target_pullback(one, logits, target) * target_tangent).sum(1)
     return slope
@@ -215,14 +223,16 @@ class _EagerMean(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, target: Tensor, rule: Rule) -> Tensor:
+        ctx.share = 1 / (logits.numel() // logits.shape[1])
+        if rule.takes_share:
+            rule.share = ctx.share
         losses, saved = rule.evaluate(logits, target)
         _keep(ctx, logits, target, rule, saved)
-        ctx.count = losses.numel()
         return losses.mean()
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        return _gradients(ctx, grad, 1 / ctx.count)
+        return _gradients(ctx, grad, ctx.share)
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor | None, target_tangent: Tensor | None, _: None) -> Tensor:

@@ -8,14 +8,12 @@ from torch.nn import functional as F
 
 from lossmith.numerics.softmax import values_are_at_hand
 
-__all__ = ["softplus", "summed_softplus_and_sigmoid"]
+__all__ = ["losses_and_slopes", "softplus"]
 
-# exp(x) = 2**(x log2(e)), the fastest of torch's exponentials, has the rounding of the product: 24 * 2**-24 for x = -24. Rows in
-# which nothing is larger, whose sums are below this times their length, take the slow one.
-_LEAST_FOR_EXP2 = math.exp(-24)
-# In rows as long as this, logarithms are taken of products.
+# A tensor, as a number would be made one at every call.
+_LOG2_E = torch.tensor(math.log2(math.e), device="cpu")
+# In rows as long as this, logarithms are taken of products of four.
 _LONG = 64
-_FOLDS = 3
 
 
 def softplus(x: Tensor) -> Tensor:
@@ -23,41 +21,61 @@ def softplus(x: Tensor) -> Tensor:
     return F.softplus(x, threshold=40.0)
 
 
-def summed_softplus_and_sigmoid(x: Tensor, omitted: Tensor, place: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Return the sum of ``log(1 + exp(x))`` along dimension 1 and ``1 / (1 + exp(-x))``, but for one entry of each row.
+def losses_and_slopes(x: Tensor, present: Tensor, share: float = 1.0, place: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Return the sum along dimension 1 of ``log(1 + exp(-x))`` at one class of each row and ``log(1 + exp(x))`` at all others.
 
-    ``place`` is where the latter may be written.
+    Its gradient, times ``share``, comes second; ``place`` is where it may be written.
 
-    >>> x, omitted = torch.tensor([[0.0, 9.0, -50.0]]), torch.tensor([[1]])
-    >>> summed_softplus_and_sigmoid(x, omitted)
-    (tensor([[0.6931]]), tensor([[5.0000e-01, 0.0000e+00, 1.9287e-22]]))
+    >>> losses_and_slopes(torch.tensor([[0.0, 9.0, -50.0]]), torch.tensor([[1]]))
+    (tensor([[0.6933]]), tensor([[ 5.0000e-01, -1.2339e-04,  1.9287e-22]]))
     """
     if values_are_at_hand(x) and x.numel():
-        for exponential in (_exp_by_2, torch.exp) if x.dtype == torch.float32 else (torch.exp,):
-            odds = exponential(x).scatter_(1, omitted, 0.0)
-            factors = 1 + odds
-            total = _sum_of_log1p(odds, factors)
-            low, high = (bound.item() for bound in torch.aminmax(total))
-            is_exact = low > _LEAST_FOR_EXP2 * x.shape[1] or exponential is torch.exp
-            if is_exact and high < math.inf:  # neither too large for exponentials or their products, nor no numbers
-                return total, torch.div(odds, factors, out=factors if place is None else place)
-    return softplus(x).scatter(1, omitted, 0.0).sum(1, keepdim=True), torch.sigmoid(x).scatter(1, omitted, 0.0)
+        for exponential, least in _EXPONENTIALS[x.dtype]:
+            odds = exponential(x)
+            own = odds.gather(1, present).reciprocal_()
+            total = _sum_of_log1p(odds.scatter_(1, present, own))
+            low, high = torch.aminmax(total)
+            if low.item() > least * x.shape[1] and high.item() < math.inf:  # nor are they no numbers
+                slopes = _times_probability(share, odds, odds if place is None else place)
+                return total, slopes.scatter_(1, present, _times_probability(-share, own, own))
+    turned = x.scatter(1, present, -x.gather(1, present))
+    slopes = torch.sigmoid(turned) * share
+    return softplus(turned).sum(1, keepdim=True), slopes.scatter(1, present, -slopes.gather(1, present))
+
+
+def _times_probability(factor: float, odds: Tensor, place: Tensor) -> Tensor:
+    """Return ``factor * odds / (1 + odds)`` for odds >= 0.
+
+    For torch that is a slope of the sigmoid's logarithm, and one operation.
+    """
+    slope = torch.scalar_tensor(factor, dtype=odds.dtype).expand_as(odds)
+    product: Tensor = torch.ops.aten.log_sigmoid_backward.grad_input(slope, odds, odds, grad_input=place)
+    return product
 
 
 def _exp_by_2(x: Tensor) -> Tensor:
-    return (x * math.log2(math.e)).exp2_()
+    return (x * _LOG2_E).exp2_()
 
 
-def _sum_of_log1p(x: Tensor, factors: Tensor) -> Tensor:
-    """Return the sum of ``log(1 + x)`` along dimension 1 for x >= 0 and ``factors = 1 + x``, of many with few logarithms.
+# How to compute exponentials, and the least sum of a row, as a multiple of its length, for which that is exact. The fastest in
+# torch, 2**(x log2(e)), has the rounding of the product, 24 * 2**-24 for x = -24: too much if nothing is larger. The other bounds
+# are those of sums to which reciprocals of infinite exponentials, which are not 0, would not have added anything.
+_EXPONENTIALS = {
+    torch.float32: ((_exp_by_2, math.exp(-24)), (torch.exp, 2.0**-100)),
+    torch.float64: ((torch.exp, 2.0**-960),),
+}
 
-    ``(1 + a)(1 + b) = 1 + (a + b (1 + a))``: every fold halves their number, and nothing cancels.
+
+def _sum_of_log1p(x: Tensor) -> Tensor:
+    """Return the sum of ``log(1 + x)`` along dimension 1 for x >= 0, of many with few logarithms.
+
+    ``(1 + a)(1 + b) = 1 + (a + b + a b)``: every fold halves their number, and nothing cancels.
     """
-    total: Tensor | float = 0.0
-    for fold in range(_FOLDS if x.shape[1] >= _LONG else 0):
-        half = x.shape[1] // 2
-        first, second = x[:, :half], x[:, half : 2 * half]
-        if x.shape[1] % 2:
-            total = total + torch.log1p(x[:, -1:])
-        x = torch.addcmul(first, second, factors[:, :half]) if fold == 0 else first.add_(second.addcmul_(second, first))
-    return torch.log1p(x).sum(1, keepdim=True) + total
+    if x.shape[1] < _LONG:
+        return torch.log1p(x).sum(1, keepdim=True)
+    quarter, left = divmod(x.shape[1], 4)
+    first, second = x.narrow(1, 0, 2 * quarter), x.narrow(1, 2 * quarter, 2 * quarter)
+    pairs = (first + second).addcmul_(first, second)
+    first, second = pairs.narrow(1, 0, quarter), pairs.narrow(1, quarter, quarter)
+    total = first.add_(second.addcmul_(second, first)).log1p_().sum(1, keepdim=True)
+    return total.add_(torch.log1p(x[:, -left:]).sum(1, keepdim=True)) if left else total

@@ -7,16 +7,18 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from lossmith.numerics.tracing import is_traced
+
 __all__ = [
     "add",
     "add_multiple",
     "add_product",
     "add_scaled",
     "affine",
+    "affine_in_place",
     "is_in_forward_mode",
     "multiply",
     "overwrite",
-    "product_in",
     "scale_kept",
 ]
 
@@ -43,6 +45,13 @@ def add_scaled(first: Tensor, second: Tensor, factor: float) -> Tensor:
     return torch.add(first, second, alpha=factor)
 
 
+def affine_in_place(x: Tensor, factor: float, offset: float) -> Tensor:
+    """Return the same as :func:`affine` in the place of a temporary."""
+    if torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return affine(x, factor, offset)
+    return torch.add(torch.scalar_tensor(offset, dtype=x.dtype, device=x.device), x, alpha=factor, out=x)
+
+
 def affine(x: Tensor, factor: float, offset: float) -> Tensor:
     """Return ``offset + factor * x``, in one operation but where it would make the numbers constants of a graph."""
     if torch.compiler.is_compiling():
@@ -62,11 +71,6 @@ def add_product(tensor: Tensor, first: Tensor, second: Tensor) -> Tensor:
     return tensor.addcmul_(first, second)
 
 
-def product_in(buffer: Tensor, first: Tensor, second: Tensor) -> Tensor:
-    """Return ``first * second``, in the place of a temporary that is no longer wanted."""
-    return first * second if torch.is_grad_enabled() or torch.compiler.is_compiling() else torch.mul(first, second, out=buffer)
-
-
 def overwrite(tensor: Tensor, index: Tensor, value: Tensor | float) -> Tensor:
     """Write ``value`` at one class of each row of a temporary."""
     if torch.is_grad_enabled():
@@ -76,7 +80,10 @@ def overwrite(tensor: Tensor, index: Tensor, value: Tensor | float) -> Tensor:
 
 def scale_kept(kept: Tensor, factor: Tensor) -> Tensor:
     """Multiply what an operation kept for its gradient: in place if the graph ends with this gradient."""
-    return kept * factor if torch.is_grad_enabled() or _may_be_wanted_again(factor) else kept.mul_(factor)
+    if torch.is_grad_enabled() or _may_be_wanted_again(factor):
+        return kept * factor
+    is_one = factor.is_cpu and factor.numel() == 1 and not is_traced() and factor.item() == 1
+    return kept if is_one else kept.mul_(factor)
 
 
 def is_in_forward_mode() -> bool:
