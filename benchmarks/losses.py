@@ -63,7 +63,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.7, help="per loss and shape (default: 0.7)")
     parser.add_argument("--losses", default=",".join(NAMES), help="names or expressions, separated by commas")
     parser.add_argument("--compiled", action="store_true", help="compile cross-entropy and the losses")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of torch (default: all)")
     options = parser.parse_args()
+    torch.set_num_threads(options.threads)
     losses: dict[str, Loss] = {BASELINE: F.cross_entropy}
     losses |= {name: make_loss(name) for name in options.losses.split(",")}
     print(machine())

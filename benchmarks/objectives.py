@@ -55,10 +55,12 @@ def main() -> None:
     """Measure everything and print it as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=0.7, help="per candidate and shape (default: 0.7)")
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of torch (default: all)")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
     print(f"{machine()}, forward + backward, float32")
     for title, measure in (("loss", losses), ("head, 512 features", heads)):
-        columns = [measure(shape, seconds) for shape in SHAPES]
+        columns = [measure(shape, options.seconds) for shape in SHAPES]
         rows = [[name, *(f"{column[name]:.2f}" for column in columns)] for name in columns[0]]
         print("\n" + markdown_table([title, *map(str, SHAPES)], rows), flush=True)
 

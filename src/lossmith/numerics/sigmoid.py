@@ -37,7 +37,7 @@ def losses_and_slopes(x: Tensor, present: Tensor, share: float = 1.0, place: Ten
             low, high = torch.aminmax(total)
             if low.item() > least * x.shape[1] and high.item() < math.inf:  # nor are they no numbers
                 slopes = _times_probability(share, odds, odds if place is None else place)
-                return total, slopes.scatter_(1, present, _times_probability(-share, own, own))
+                return total, slopes.scatter_(1, present, slopes.gather(1, present).neg_())
     turned = x.scatter(1, present, -x.gather(1, present))
     slopes = torch.sigmoid(turned) * share
     return softplus(turned).sum(1, keepdim=True), slopes.scatter(1, present, -slopes.gather(1, present))
