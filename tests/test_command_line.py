@@ -8,7 +8,8 @@ import pytest
 
 from lossmith import LOSSES
 from lossmith.command_line import main
-from lossmith.objectives import OBJECTIVES, PRESETS, make_objective
+from lossmith.objectives import OBJECTIVES, make_objective
+from lossmith.published_trainings import PRESETS
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess:

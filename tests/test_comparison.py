@@ -202,6 +202,15 @@ def test_a_study_written_down(tmp_path):
     assert list(study.results.noise.unique()) == ["none", "pair(0.2)"]
 
 
+def test_schedules_are_checked_before_training_and_do_not_hinder_a_dry_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    scheduled = "scheduled(ce-el, focus=piecewise([0, 0.5], at=[3]))"
+    options = ["compare", "--losses", scheduled, "--noise", "0", "--workers", "1", "--dry-run"]
+    assert main([*options, "--epochs", "40"]) == 0
+    assert main([*options, "--epochs", "3"]) != 0
+    assert "phase 2 is missing, for it starts at 3 and total is 3" in capsys.readouterr().err
+
+
 def test_a_dry_run_writes_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["compare", "--dry-run", "--workers", "1"]) == 0

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.func import functional_call, grad, hessian, vmap
 
 from lossmith import CrossEntropyExpectationLoss, escaping_efficiency, gradient_volume_factor, make_loss
@@ -100,3 +100,21 @@ def test_escaping_efficiency_checks_its_arguments() -> None:
         escaping_efficiency(model, make_loss("ce"), batches, batch_size=0)
     with pytest.raises(ValueError, match="needs examples and parameters, got 0 and 4"):
         escaping_efficiency(model, make_loss("ce"), [])
+    with pytest.raises(ValueError, match=r"loss must return one number for each of \d+ examples, got their mean or sum"):
+        escaping_efficiency(model, nn.functional.cross_entropy, batches)
+    assert not hasattr(nn.functional.cross_entropy, "reduction")
+    with pytest.raises(ValueError, match="loader must give pairs of inputs and targets, got 3 things"):
+        escaping_efficiency(model, "ce", [(*batch, None) for batch in batches])
+
+
+def test_escaping_efficiency_of_functions_and_expressions() -> None:
+    model, batches = tiny_problem()
+
+    def each(logits: Tensor, target: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(logits, target, reduction="none")
+
+    values = [
+        escaping_efficiency(model, loss, batches, generator=torch.Generator().manual_seed(0)).value
+        for loss in (each, "ce", nn.CrossEntropyLoss())
+    ]
+    assert values == pytest.approx([values[0]] * 3)

@@ -21,6 +21,7 @@ from lossmith import (
     SquaredErrorLoss,
     make_loss,
 )
+from lossmith.numerics.sigmoid import _log2_e
 
 EXPRESSIONS = [
     "label-smoothing(alpha=0.3)",
@@ -217,6 +218,35 @@ def test_logit_norm_ignores_length_and_leaves_zero() -> None:
     value.backward()
     assert value.item() == pytest.approx(math.log(5))
     torch.testing.assert_close(zero.grad, (torch.full((4, 5), 0.2) - torch.eye(5)[:4]) / 0.1 / 4)
+
+
+def test_sigmoid_does_not_depend_on_defaults() -> None:
+    logits, target = torch.randn(3, 70), torch.tensor([0, 1, 2])
+    expected = SigmoidCrossEntropyLoss()(logits, target)
+    with torch.device("meta"):
+        assert torch.equal(SigmoidCrossEntropyLoss()(logits, target), expected)
+    before = torch.get_default_dtype()
+    _log2_e.cache_clear()
+    torch.set_default_dtype(torch.float16)
+    try:
+        assert torch.equal(SigmoidCrossEntropyLoss()(logits, target), expected)
+    finally:
+        torch.set_default_dtype(before)
+
+
+def test_logit_norm_of_one_logit_far_ahead_of_many() -> None:
+    # Squares that are added one after another to a large one are rounded each time, and 1 / tau multiplies what they lose.
+    logits = torch.full((1, 1000), 0.00024)
+    logits[0, 0] = 1.0
+    expected = PLAIN["logit-norm(tau=0.2)"](logits.double(), torch.tensor([0])).item()
+    assert LogitNormLoss(tau=0.2)(logits, torch.tensor([0])).item() == pytest.approx(expected, rel=2e-6)
+    long = torch.full((1, 40_000), 1e-3)
+    long[0, 0] = 1.0
+    leaf, wide, target = long.clone().requires_grad_(), long.double().requires_grad_(), torch.tensor([39_999])
+    LogitNormLoss(tau=0.2)(leaf, target).backward()
+    (slopes,) = torch.autograd.grad(PLAIN["logit-norm(tau=0.2)"](wide, target).mean(), wide)
+    assert leaf.grad is not None
+    assert_rounding(leaf.grad.double(), slopes, 2e-6 * slopes.abs().max().item())
 
 
 @pytest.mark.parametrize("exponent", [-16, -12, -9, 9, 12, 16, 20, 30, 37])

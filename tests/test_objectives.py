@@ -209,7 +209,18 @@ def test_presets_of_heads_and_decay() -> None:
         (lambda: make_objective("cosine-softmax(tau=0)"), "CosineLinear: tau must be > 0, got 0.0"),
         (lambda: make_objective("dropout(keep=1.5)"), r"DropoutLinear: keep must be in \(0, 1\], got 1.5"),
         (lambda: make_objective("extra-l2(-1)"), "Objective: final_weight_decay must be >= 0, got -1.0"),
-        (lambda: make_objective("dropout@cifar10"), "no preset for the data set 'cifar10' .*did you mean 'cifar-10'"),
+        (lambda: make_objective("dropout@cifar10"), "no preset for the data set 'cifar10' .*; take cifar-10, cifar-100 or"),
+        (lambda: make_objective("softmax@10"), "softmax has presets for cifar-10, cifar-100 or imagenet, got 10"),
+        (lambda: make_objective("dropout(p=0.3)"), "dropout: unknown parameter 'p' .*; it has keep, loss"),
+        (lambda: make_objective("cosine-softmax(loss=dropout)"), "cosine-softmax: its loss must not bring a final layer"),
+        (lambda: make_objective("extra-l2(1e-3, 1e-4)"), "extra-l2: loss must be a loss or an objective, got 0.0001"),
+        (lambda: make_objective("scheduled(ce-el)"), "scheduled: give a schedule for at least one parameter"),
+        (lambda: Objective(make_loss("ce"), learning_rate=-1.0), "learning_rate must be > 0, got -1.0"),
+        (lambda: make_objective("ce").build(backbone(), 1), "Objective: num_classes must be >= 2, got 1"),
+        (
+            lambda: final_layer_groups(nn.Sequential(nn.Linear(2, 2)), nn.ReLU(), 0.0, 1e-3),
+            "head must have weights for final_weight_decay, got a ReLU",
+        ),
         (lambda: make_objective("gce@imagenet"), "no preset for the objective 'gce'"),
         (lambda: make_objective("dropout + ce"), "only losses can be added and multiplied"),
         (lambda: make_objective("focus-gradual"), "is a schedule; write scheduled"),
@@ -221,3 +232,56 @@ def test_presets_of_heads_and_decay() -> None:
 def test_errors(build: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build()
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Objective("gce"), "Objective: loss must be a lossmith loss, got str 'gce'"),
+        (lambda: Objective(make_loss("ce"), head="linear"), "Objective: head must make a layer .*, got 'linear'"),
+        (lambda: make_objective("ce").build(nn.ReLU(), 3, in_features="8"), "in_features must be an integer >= 1, got str '8'"),
+        (lambda: final_layer_groups(nn.Linear(2, 2), "fc", 0.0, 0.0), "head must be the final layer, .*, got 'fc'"),
+    ],
+)
+def test_errors_of_type(build: Callable[[], object], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        build()
+
+
+@pytest.mark.parametrize(
+    ("expression", "loss", "head", "schedules"),
+    [
+        ("dropout(keep=0.5, loss=scheduled(ce-el, focus=0.1))", "ce-el", DropoutLinear, ["focus"]),
+        ("scheduled(dropout(keep=0.5, loss=ce-el), focus=focus-late)", "ce-el", DropoutLinear, ["focus"]),
+        ("scheduled(two-pass-cot@10, gamma=linear(0, 1))", "cot(gamma=0.1)", nn.Linear, ["gamma"]),
+        ("extra-l2(1e-3, loss=cosine-softmax(bias=False))", "ce", CosineLinear, []),
+        ("cosine-softmax(loss=extra-l2(1e-3))", "ce", CosineLinear, []),
+        ("scheduled(ce + 2*gce, factors.1=linear(0, 1), losses.1.q=0.5)", "ce + 2*gce", nn.Linear, ["factors.1", "losses.1.q"]),
+    ],
+)
+def test_objectives_within_objectives(expression: str, loss: str, head: type[nn.Module], schedules: list[str]) -> None:
+    objective = make_objective(expression)
+    model, made, groups = objective.build(backbone(), 4, weight_decay=0.1)
+    assert str(objective) == expression
+    assert str(made) == str(make_loss(loss))
+    assert type(model.head) is head
+    assert list(objective.schedules) == schedules
+    extra = 1e-3 if "extra-l2" in expression else 0.0
+    assert [group["weight_decay"] for group in groups] == pytest.approx([0.1, 0.1 + extra])
+    assert len(objective.passes(made)) == (2 if "two-pass" in expression else 1)
+    scheduler = objective.scheduler(made, total=3)
+    assert (scheduler is None) == (not schedules)
+
+
+def test_the_final_layer_is_where_the_backbone_is() -> None:
+    objective = make_objective("cosine-softmax")
+    assert objective.build(backbone().double(), 4).model(torch.randn(2, 6, dtype=torch.float64)).dtype == torch.float64
+    with torch.device("meta"):
+        elsewhere = backbone()
+    assert objective.build(elsewhere, 4).model.head.weight.device.type == "meta"
+    assert [len(group["params"]) for group in objective.build(backbone(), 4, decay_vectors=False).groups] == [1, 4, 1]
+
+
+def test_sigmoids_within_a_sum_start_improbable() -> None:
+    head = make_objective("sigmoid + 0.1*logit-bias(sigmoid)").build(backbone(), 20).model.head
+    assert head.bias.tolist() == pytest.approx([-math.log(20)] * 20)

@@ -114,6 +114,12 @@ def test_scheduled_value_is_what_the_loss_uses() -> None:
         (lambda loss: Piecewise([1, 2], at=[1.5]), "whole times > 0, or shares between 0 and 1"),
         (lambda loss: Cyclic([1.0]), "either length or cycles"),
         (lambda loss: Linear(0.0, math.nan), "Linear: end must be finite, got nan"),
+        (lambda loss: LossScheduler(loss, {"focus": 0.1}, focus=0.2), "focus must have one schedule, got 0.1 and 0.2"),
+        (
+            lambda loss: LossScheduler(make_loss("2*gce"), {"q": 0.1, "losses.0.q": 0.2}),
+            "losses.0.q must have one schedule, got another by the name",
+        ),
+        (lambda loss: Linear(0, 0.5).value(3, None), "Linear: total must be given"),
         (lambda loss: make_schedule("focus-gradul"), "unknown schedule 'focus-gradul' .*; did you mean 'focus-gradual'?"),
         (lambda loss: make_schedule("linear(0, end=1, stop=2)"), "Linear: unknown parameter 'stop'"),
     ],
@@ -123,6 +129,30 @@ def test_errors(build: Callable[[Any], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build(loss)
     assert loss.focus == 0.0  # a refused schedule leaves the loss alone
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda loss: LossScheduler(loss, focus=None), "LossScheduler: focus must have a schedule, .*, got None"),
+        (lambda loss: LossScheduler(loss, "focus-late", total=9), "schedules must map parameters to schedules, got 'focus-late'"),
+        (lambda loss: Piecewise([0, 0.4], at=0.5), "Piecewise: at must be a list of starts, got 0.5"),
+    ],
+)
+def test_errors_of_type(build: Callable[[Any], object], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        build(make_loss("ce-el"))
+
+
+def test_a_number_can_be_text() -> None:
+    assert LossScheduler(make_loss("ce-el"), focus="0.3").get_last_value() == {"focus": 0.3}
+
+
+@pytest.mark.parametrize("last_epoch", ["x", -1, 4, None])
+def test_a_broken_state_is_refused(last_epoch: object) -> None:
+    scheduler = LossScheduler(make_loss("ce-el"), focus="linear(0, 0.5)", total=3)
+    with pytest.raises(ValueError, match="the saved last_epoch must be a whole number >= 0 and <= 3, got"):
+        scheduler.load_state_dict({**scheduler.state_dict(), "last_epoch": last_epoch})
 
 
 def test_state_goes_on_where_it_was() -> None:

@@ -4,6 +4,7 @@ Classification losses that each drop in for ``torch.nn.CrossEntropyLoss``, exact
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -57,6 +58,8 @@ def __getattr__(name: str) -> Any:
         for home in map(import_module, _HOMES):
             if name in home.__all__:
                 return getattr(home, name)
+        if find_spec(f"lossmith.{name}"):
+            return import_module(f"lossmith.{name}")
     raise AttributeError(f"module 'lossmith' has no attribute {name!r}")
 
 

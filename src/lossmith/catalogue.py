@@ -8,7 +8,8 @@ from textwrap import shorten
 from lossmith.losses import LOSSES, ClassificationLoss, WeightedSum, make_loss
 from lossmith.losses.nearest import nearest
 from lossmith.losses.printed_form import printed_call
-from lossmith.objectives import DATA_SETS, OBJECTIVES, PRESETS, make_objective
+from lossmith.objectives import OBJECTIVES, make_objective
+from lossmith.published_trainings import DATA_SETS, PRESETS
 
 __all__ = ["description", "listing"]
 

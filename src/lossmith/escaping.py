@@ -2,12 +2,13 @@
 
 import copy
 import math
-from collections.abc import Iterable
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from lossmith.losses import make_loss
 from lossmith.losses.limits import Limits, is_whole
 
 __all__ = ["EscapingEfficiency", "escaping_efficiency", "gradient_volume_factor"]
@@ -42,7 +43,7 @@ class EscapingEfficiency(NamedTuple):
 
 def escaping_efficiency(
     model: nn.Module,
-    loss: nn.Module,
+    loss: str | Callable[[Tensor, Tensor], Tensor],
     loader: Iterable[tuple[Tensor, Tensor]],
     *,
     batch_size: int = 1,
@@ -56,7 +57,8 @@ def escaping_efficiency(
     for every example; the sum ``u`` of the signed, centred per-example gradients has the covariance ``S``, up to a factor, so
     that ``u' H u`` is Hutchinson's estimate of the trace. It costs two gradients and one Hessian-vector product over the
     data, which are kept in memory. The model runs in the mode that it is in: call ``.eval()`` first if examples should not
-    see one another in normalisation layers.
+    see one another in normalisation layers, and always if there is dropout, whose noise would count as that of the examples.
+    ``loss`` is one of this library or of torch, its expression, or any function that returns a loss for each example.
 
     >>> _ = torch.manual_seed(0)
     >>> model, data = nn.Linear(2, 2), [(torch.randn(8, 2), torch.randint(2, (8,)))]
@@ -78,11 +80,15 @@ def escaping_efficiency(
 class _GradientNoise:
     """The per-example losses of a data set, as functions of the model's parameters."""
 
-    def __init__(self, model: nn.Module, loss: nn.Module, loader: Iterable[tuple[Tensor, Tensor]]) -> None:
+    def __init__(
+        self, model: nn.Module, loss: str | Callable[[Tensor, Tensor], Tensor], loader: Iterable[tuple[Tensor, Tensor]]
+    ) -> None:
         self.model = model
-        self.loss = cast("Any", copy.deepcopy(loss))  # nn.Module does not declare the reduction
-        self.loss.reduction = "none"
-        self.batches = list(loader)
+        self.loss: Any = make_loss(loss) if isinstance(loss, str) else loss
+        if isinstance(self.loss, nn.Module) and hasattr(self.loss, "reduction"):
+            self.loss = copy.deepcopy(self.loss)
+            self.loss.reduction = "none"
+        self.batches = [_pair(batch) for batch in loader]
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.examples = sum(len(target) for _, target in self.batches)
         if not self.examples or not self.parameters:
@@ -118,7 +124,17 @@ class _GradientNoise:
     def _losses(self, inputs: Tensor, target: Tensor) -> Tensor:
         """Return one loss for each example; that of a sequence or an image is the mean over its places."""
         losses: Tensor = self.loss(self.model(inputs), target)
+        if losses.dim() == 0 or len(losses) != len(target):
+            got = "their mean or sum" if losses.dim() == 0 else f"shape {tuple(losses.shape)}"
+            raise ValueError(f"escaping_efficiency: loss must return one number for each of {len(target)} examples, got {got}.")
         return losses.flatten(1).mean(1) if losses.dim() > 1 else losses
+
+
+def _pair(batch: Any) -> tuple[Tensor, Tensor]:
+    if not isinstance(batch, tuple | list) or len(batch) != 2:
+        got = f"{len(batch)} things" if isinstance(batch, tuple | list) else type(batch).__name__
+        raise ValueError(f"escaping_efficiency: loader must give pairs of inputs and targets, got {got}.")
+    return batch[0], batch[1]
 
 
 def _dot(first: Iterable[Tensor | None], second: Iterable[Tensor]) -> Tensor:

@@ -99,11 +99,15 @@ def final_layer_groups(
     Reference: Kornblith et al., "What's in a loss function for image classification?", section 2 and tables A.1 and A.2. The
     paper does not say whether its final-layer decay includes the other one; only on top of it is it greater in each table.
     """
+    if not isinstance(head, nn.Module):
+        raise TypeError(f"final_layer_groups: head must be the final layer, a part of the model, got {head!r}.")
     everywhere = _decay("weight_decay", weight_decay)
     if learning_rate is not None:
         everywhere /= _positive("learning_rate", learning_rate)
     of_head = everywhere + _decay("final_weight_decay", final_weight_decay)
     head_weights = [weight for weight in head.parameters() if weight.dim() > 1]
+    if final_weight_decay and not head_weights:
+        raise ValueError(f"final_layer_groups: head must have weights for final_weight_decay, got a {type(head).__name__}.")
     apart = set(map(id, head_weights))
     if not apart <= set(map(id, model.parameters())):
         raise ValueError(f"final_layer_groups: head must be a part of the model, got a {type(head).__name__} outside of it.")

@@ -1,6 +1,7 @@
 """The scheduler that changes parameters of a loss during training."""
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 from lossmith.losses import ClassificationLoss
@@ -46,9 +47,15 @@ class LossScheduler:
             raise ValueError(f"LossScheduler: total must be a whole number >= 1, got {total!r}.")
         if not isinstance(loss, ClassificationLoss):
             raise TypeError(f"LossScheduler: loss must be a lossmith loss, got {type(loss).__name__}.")
+        if schedules is not None and not isinstance(schedules, Mapping):
+            raise TypeError(f"LossScheduler: schedules must map parameters to schedules, got {schedules!r}.")
         self.loss = loss
         self.total = total
         self.last_epoch = 0
+        for name in set(schedules or {}) & set(more_schedules):
+            raise ValueError(
+                f"LossScheduler: {name} must have one schedule, got {(schedules or {})[name]!r} and {more_schedules[name]!r}."
+            )
         self.schedules = checked_schedules(loss, {**(schedules or {}), **more_schedules})
         if not self.schedules:
             raise ValueError("LossScheduler: give a schedule for at least one parameter, got none.")
@@ -80,7 +87,11 @@ class LossScheduler:
         for name, expected in own.items():
             if state_dict.get(name) != expected:
                 raise ValueError(f"LossScheduler: the saved {name} must be {expected}, got {state_dict.get(name)}.")
-        self.last_epoch = int(state_dict["last_epoch"])
+        last_epoch = state_dict.get("last_epoch")
+        if not (is_whole(last_epoch) and last_epoch >= 0 and (self.total is None or last_epoch <= self.total)):
+            most = "" if self.total is None else f" and <= {self.total}"
+            raise ValueError(f"LossScheduler: the saved last_epoch must be a whole number >= 0{most}, got {last_epoch!r}.")
+        self.last_epoch = last_epoch
         self._apply()
 
     def _written(self) -> dict[str, str]:
@@ -94,13 +105,23 @@ class LossScheduler:
 def checked_schedules(loss: ClassificationLoss, schedules: Mapping[str, Schedule | str | float]) -> dict[str, Schedule]:
     """Return the schedules by the path of their parameter; raise an error for an unknown one or a value out of its range."""
     known = adjustable_numbers(loss)
-    found = {path_of(name, known, owner="LossScheduler"): _as_schedule(schedule) for name, schedule in schedules.items()}
+    found: dict[str, Schedule] = {}
+    for name, schedule in schedules.items():
+        path = path_of(name, known, owner="LossScheduler")
+        if path in found:
+            raise ValueError(f"LossScheduler: {path} must have one schedule, got another by the name {name!r}.")
+        found[path] = _as_schedule(name, schedule)
     for path, schedule in found.items():
         known[path].check(schedule.extremes())
     return found
 
 
-def _as_schedule(schedule: Schedule | str | float) -> Schedule:
+def _as_schedule(name: str, schedule: Schedule | str | float) -> Schedule:
     if isinstance(schedule, Schedule):
         return schedule
-    return make_schedule(schedule) if isinstance(schedule, str) else Constant(schedule)
+    if isinstance(schedule, str):
+        return make_schedule(schedule)
+    number: object = schedule
+    if isinstance(number, bool) or not isinstance(number, Real):
+        raise TypeError(f"LossScheduler: {name} must have a schedule, its name or a number, got {schedule!r}.")
+    return Constant(float(number))

@@ -5,7 +5,7 @@ final layer, its loss and its optimiser's parameter groups, and so does the name
 """
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Unpack
@@ -29,6 +29,7 @@ from lossmith.losses.contract import Options
 from lossmith.losses.expression import ExpressionReader
 from lossmith.losses.limits import Limits
 from lossmith.losses.nearest import nearest
+from lossmith.published_trainings import DATA_SETS, PRESETS, Published
 from lossmith.schedules import SCHEDULES, Schedule
 
 __all__ = ["OBJECTIVES", "Classifier", "Objective", "Trainable", "make_objective"]
@@ -88,10 +89,15 @@ class Objective:
     name: str = ""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.loss, ClassificationLoss):
+            raise TypeError(f"Objective: loss must be a lossmith loss, got {type(self.loss).__name__} {self.loss!r}.")
+        if not callable(self.head):
+            raise TypeError(f"Objective: head must make a layer from its width and the number of classes, got {self.head!r}.")
         object.__setattr__(self, "schedules", checked_schedules(self.loss, self.schedules))
         object.__setattr__(self, "name", self.name or repr(self.loss))
         for name in ("final_weight_decay", "weight_decay"):
             Limits(0.0).check(name, getattr(self, name), owner="Objective")
+        Limits(0.0, low_open=True, optional=True).check("learning_rate", self.learning_rate, owner="Objective")
         if self.two_passes and not isinstance(self.loss, ComplementObjective):
             raise ValueError(f"Objective: two_passes needs a loss with two passes, such as cot, got {self.loss}.")
 
@@ -105,21 +111,26 @@ class Objective:
         *,
         in_features: int | None = None,
         weight_decay: float | None = None,
+        decay_vectors: bool = True,
     ) -> Trainable:
         """Return the model, its loss and its parameter groups.
 
-        The backbone returns features, ``out_features`` of them unless ``in_features`` says how many. The loss is a copy, so that
-        an objective can be built many times.
+        The backbone returns features, ``out_features`` of them unless ``in_features`` says how many; the final layer has its
+        device and precision. The loss is a copy, so that an objective can be built many times. ``weight_decay`` replaces the
+        published one; ``decay_vectors=False`` exempts biases and normalisation layers from it.
         """
-        width = getattr(backbone, "out_features", None) if in_features is None else in_features
-        if not isinstance(width, int):
-            raise ValueError(f"Objective: give in_features, because the {type(backbone).__name__} has no out_features.")
-        model = Classifier(backbone, self.head(width, num_classes))
+        Limits(2, whole=True).check("num_classes", num_classes, owner="Objective")
+        model = Classifier(backbone, self.head(_width(backbone, in_features), num_classes))
+        like = next((parameter for parameter in backbone.parameters() if parameter.is_floating_point()), None)
+        if like is not None:
+            model.head.to(like.device, like.dtype)
         loss = copy.deepcopy(self.loss)
-        if isinstance(loss, SigmoidCrossEntropyLoss):
-            loss.init_bias_(model.head)
+        for part in loss.modules():
+            if isinstance(part, SigmoidCrossEntropyLoss):
+                part.init_bias_(model.head)
         decay = self.weight_decay if weight_decay is None else weight_decay
-        return Trainable(model, loss, final_layer_groups(model, model.head, decay, self.final_weight_decay))
+        groups = final_layer_groups(model, model.head, decay, self.final_weight_decay, decay_vectors=decay_vectors)
+        return Trainable(model, loss, groups)
 
     def scheduler(self, loss: ClassificationLoss, total: int | None = None) -> LossScheduler | None:
         """Return the scheduler of the loss that :meth:`build` made, or None where nothing is scheduled."""
@@ -130,10 +141,28 @@ class Objective:
         return loss.passes() if self.two_passes and isinstance(loss, ComplementObjective) else (loss,)
 
 
+def _width(backbone: nn.Module, in_features: int | None) -> int:
+    width = getattr(backbone, "out_features", None) if in_features is None else in_features
+    if width is None:
+        raise ValueError(f"Objective: give in_features, because the {type(backbone).__name__} has no out_features.")
+    Limits(1, whole=True).check("out_features" if in_features is None else "in_features", width, owner="Objective")
+    return int(width)
+
+
 def _head(layer: type[nn.Module], **parameters: Any) -> Head:
     with torch.device("meta"):  # raises for a parameter out of range; takes no memory and draws no random numbers
         layer(1, 1, **parameters)
     return partial(layer, **parameters)
+
+
+def _upon(inner: ClassificationLoss | Objective | None, owner: str, **changes: Any) -> Objective:
+    """Return an objective that is more than a loss, or than another objective: each can have one final layer."""
+    if inner is not None and not isinstance(inner, ClassificationLoss | Objective):
+        raise TypeError(f"{owner}: loss must be a loss or an objective, got {inner!r}.")
+    base = inner if isinstance(inner, Objective) else Objective(inner or CrossEntropyLoss())
+    if "head" in changes and base.head is not nn.Linear:
+        raise ValueError(f"{owner}: its loss must not bring a final layer of its own, got {base.head}.")
+    return replace(base, name="", **changes)
 
 
 def _softmax() -> Objective:
@@ -141,19 +170,19 @@ def _softmax() -> Objective:
     return Objective(CrossEntropyLoss())
 
 
-def _dropout(keep: float = 0.7, loss: ClassificationLoss | None = None) -> Objective:
+def _dropout(keep: float = 0.7, loss: ClassificationLoss | Objective | None = None) -> Objective:
     """Dropout of the features, of which a share ``keep`` is kept."""
-    return Objective(loss or CrossEntropyLoss(), head=_head(DropoutLinear, keep=keep))
+    return _upon(loss, "dropout", head=_head(DropoutLinear, keep=keep))
 
 
-def _extra_l2(final_weight_decay: float = 8e-4, loss: ClassificationLoss | None = None) -> Objective:
+def _extra_l2(final_weight_decay: float = 8e-4, loss: ClassificationLoss | Objective | None = None) -> Objective:
     """More weight decay on the final layer."""
-    return Objective(loss or CrossEntropyLoss(), final_weight_decay=final_weight_decay)
+    return _upon(loss, "extra-l2", final_weight_decay=final_weight_decay)
 
 
-def _cosine_softmax(tau: float = 0.05, bias: bool = True, loss: ClassificationLoss | None = None) -> Objective:
+def _cosine_softmax(tau: float = 0.05, bias: bool = True, loss: ClassificationLoss | Objective | None = None) -> Objective:
     """Cosines between features and the weights of the classes, as logits."""
-    return Objective(loss or CrossEntropyLoss(), head=_head(CosineLinear, tau=tau, bias=bias))
+    return _upon(loss, "cosine-softmax", head=_head(CosineLinear, tau=tau, bias=bias))
 
 
 def _two_pass_cot(gamma: float = 1.0) -> Objective:
@@ -161,9 +190,12 @@ def _two_pass_cot(gamma: float = 1.0) -> Objective:
     return Objective(ComplementObjective(gamma), two_passes=True)
 
 
-def _scheduled(loss: ClassificationLoss, **schedules: Schedule | float) -> Objective:
-    """Any loss, with schedules of its parameters."""
-    return Objective(loss, schedules=schedules)
+def _scheduled(loss: ClassificationLoss | Objective, **schedules: Schedule | float) -> Objective:
+    """Any loss or objective, with schedules of the loss's parameters."""
+    if not schedules:
+        raise ValueError("scheduled: give a schedule for at least one parameter, such as focus=linear(0, 0.5), got none.")
+    before = loss.schedules if isinstance(loss, Objective) else {}
+    return _upon(loss, "scheduled", schedules={**before, **schedules})
 
 
 def _late_expectation() -> Objective:
@@ -193,46 +225,6 @@ OBJECTIVES: dict[str, Callable[..., Objective]] = {
     "scheduled": _scheduled,
 }
 """Objectives that are more than a loss, by name. Every loss, and every sum of losses, is an objective, too."""
-
-
-class Published(NamedTuple):
-    """What a paper trained an objective with."""
-
-    learning_rate: float
-    weight_decay: float
-    parameters: Mapping[str, float] = {}
-
-
-def _cifar(learning_rate: float, product: float, **parameters: float) -> Published:
-    """Read a cell of table A.2: powers of ten, of the learning rate and of its product with the weight decay."""
-    return Published(10**learning_rate, 10 ** (product - learning_rate), parameters)
-
-
-def _imagenet(**parameters: float) -> Published:
-    """Read a row of table A.1; the schedule is the same for all, warming up to 1.6."""
-    return Published(1.6, 8e-5, parameters)
-
-
-DATA_SETS = {"cifar-10": 10, "cifar-100": 100, "imagenet": 1000}
-"""The data sets of the presets, with their number of classes, by which the losses know their own."""
-
-PRESETS: dict[str, tuple[Published, Published, Published]] = {
-    "softmax": (_cifar(-0.75, -3.75), _cifar(-1, -4), _imagenet()),
-    "squared-error": (_cifar(-1, -3.5), _cifar(-1, -3.75), _imagenet()),
-    "logit-norm": (_cifar(-2, -4), _cifar(-2.25, -3.75), _imagenet()),
-    "extra-l2": (
-        _cifar(-1, -3.5, final_weight_decay=10**-1.5),
-        _cifar(-1, -3.75, final_weight_decay=10**-3.33),
-        _imagenet(final_weight_decay=8e-4),
-    ),
-    "cosine-softmax": (_cifar(-2.25, -4, tau=0.08), _cifar(-2, -3.75, tau=0.1), _imagenet(tau=0.05)),
-    "dropout": (_cifar(-1, -3.75, keep=0.65), _cifar(-1.25, -3.75, keep=0.75), _imagenet(keep=0.7)),
-    "sigmoid": (_cifar(0, -3.75), _cifar(-1, -3.75), _imagenet()),
-    "label-smoothing": (_cifar(-1, -3.75), _cifar(-1, -3.5), _imagenet()),
-    "logit-penalty": (_cifar(-0.75, -3.75), _cifar(-1.25, -3.75), _imagenet()),
-}
-"""Kornblith et al., "What's in a loss function for image classification?", tables A.1 and A.2, one for each data set. The
-parameters of losses stand with the losses."""
 
 
 def make_objective(expression: str, **options: Unpack[Options]) -> Objective:
@@ -277,12 +269,22 @@ class _ObjectiveReader(ExpressionReader):
     def _preset(self, name: str, factory: Callable[..., Any]) -> dict[str, Any]:
         preset = self._peek().text
         if preset.isdigit():
+            if name == "two-pass-cot":
+                factory = ComplementObjective
+            elif name in PRESETS and name not in LOSSES:
+                raise ValueError(f"make_objective: {name} has presets for {_or(DATA_SETS)}, got {preset} in {self._text!r}.")
             return super()._preset(name, factory)
         self._take()
-        if preset not in DATA_SETS or name not in PRESETS:
-            known, kind, word = (PRESETS, "objective", name) if preset in DATA_SETS else (DATA_SETS, "data set", preset)
-            raise ValueError(f"make_objective: no preset for the {kind} {word!r} in {self._text!r}{nearest(word, known)}")
+        if preset not in DATA_SETS:
+            raise ValueError(f"make_objective: no preset for the data set {preset!r} in {self._text!r}; take {_or(DATA_SETS)}.")
+        if name not in PRESETS:
+            raise ValueError(f"make_objective: no preset for the objective {name!r} in {self._text!r}{nearest(name, PRESETS)}")
         published = PRESETS[name][list(DATA_SETS).index(preset)]
         self._published = self._published or published
         of_loss = LOSSES[name].presets.get(DATA_SETS[preset], {}) if name in LOSSES else {}
         return {**of_loss, **published.parameters}
+
+
+def _or(names: Iterable[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} or {last}"

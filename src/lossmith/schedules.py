@@ -39,8 +39,7 @@ class Schedule(ABC):
 
     def check_total(self, total: int | None) -> None:
         """Raise an error where the schedule cannot run for so long, or needs to know for how long it runs."""
-        if total is None:
-            raise ValueError(f"{type(self).__name__}: total must be given, because the values depend on it.")
+        _known(total, type(self).__name__)
 
 
 @dataclass(frozen=True)
@@ -95,6 +94,9 @@ class Piecewise(Schedule):
         _set_numbers(self, "values")
         if self.at is None:
             return
+        given: object = self.at
+        if not isinstance(given, Sequence) or isinstance(given, str):
+            raise TypeError(f"Piecewise: at must be a list of starts, got {given!r}.")
         object.__setattr__(self, "at", tuple(self.at))
         if len(self.at) != len(self.values) - 1:
             raise ValueError(
@@ -108,8 +110,7 @@ class Piecewise(Schedule):
     def value(self, time: int, total: int | None) -> float:
         """Return the number of the phase at ``time``; after the end, that of the last phase."""
         if self.at is None:
-            assert total is not None, "the scheduler has called check_total"
-            return self.values[min(len(self.values) * time // total, len(self.values) - 1)]
+            return self.values[min(len(self.values) * time // _known(total, "Piecewise"), len(self.values) - 1)]
         return self.values[sum(time >= self._start(start, total) for start in self.at)]
 
     def extremes(self) -> tuple[float, ...]:
@@ -129,9 +130,8 @@ class Piecewise(Schedule):
     def _start(start: float, total: int | None) -> int:
         if is_whole(start):
             return int(start)
-        assert total is not None, "the scheduler has called check_total"
         # 0.95 means 95/100, not the binary fraction next to it.
-        return max(1, math.floor(Fraction(str(start)) * total))
+        return max(1, math.floor(Fraction(str(start)) * _known(total, "Piecewise")))
 
 
 @dataclass(frozen=True)
@@ -145,8 +145,8 @@ class _Ramp(Schedule):
 
     def value(self, time: int, total: int | None) -> float:
         """Return ``start`` at first and ``end`` at the last time, both to the last digit."""
-        assert total is not None, "the scheduler has called check_total"
-        share = self._share(min(time / (total - 1), 1.0)) if total > 1 else 0.0
+        last = _known(total, type(self).__name__) - 1
+        share = self._share(min(time / last, 1.0)) if last else 0.0
         return self.start * (1 - share) + self.end * share
 
     def extremes(self) -> tuple[float, ...]:
@@ -206,9 +206,8 @@ class Cyclic(Schedule):
         """Return the number at ``time``; with ``cycles``, the first one again after the end."""
         if self.length is not None:
             return self.values[time // self.length % len(self.values)]
-        assert total is not None, "the scheduler has called check_total"
         assert self.cycles is not None
-        return self.values[self.cycles * len(self.values) * time // total % len(self.values)]
+        return self.values[self.cycles * len(self.values) * time // _known(total, "Cyclic") % len(self.values)]
 
     def extremes(self) -> tuple[float, ...]:
         """Return all numbers."""
@@ -264,7 +263,11 @@ def make_schedule(expression: str) -> Schedule:
     Linear(start=0.0, end=0.5)
     >>> make_schedule("cyclic([3, 1], length=5)")
     Cyclic(values=(3.0, 1.0), length=5, cycles=None)
+    >>> make_schedule("0.3")
+    Constant(number=0.3)
     """
+    if isinstance(expression, str) and _is_number(expression):
+        return Constant(float(expression))
     schedule = ExpressionReader(expression, SCHEDULES, caller="make_schedule", kind="schedule").read()
     assert isinstance(schedule, Schedule)
     return schedule
@@ -280,6 +283,20 @@ def _set_numbers(schedule: Schedule, name: str) -> None:
     if not isinstance(given, Sequence) or isinstance(given, str) or not given:
         raise ValueError(f"{owner}: {name} must be one number or more for the phases, got {given!r}.")
     object.__setattr__(schedule, name, tuple(Limits().check(name, number, owner=owner) for number in given))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _known(total: int | None, owner: str) -> int:
+    if total is None:
+        raise ValueError(f"{owner}: total must be given, because the values depend on it.")
+    return total
 
 
 def _is_share(number: object) -> bool:

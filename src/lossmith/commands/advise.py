@@ -1,6 +1,7 @@
 """``lossmith advise``."""
 
 import argparse
+import sys
 
 NAME = "advise"
 HELP = "say which losses will learn with a number of classes, and with which parameters, without training"
@@ -28,9 +29,25 @@ def run(options: argparse.Namespace) -> None:
     from lossmith.early_learning.advice_table import table
 
     advice = advise(
-        options.classes, options.noise, options.loss, reference_classes=options.reference_classes, sigma=options.sigma
+        options.classes,
+        options.noise,
+        options.loss,
+        reference_classes=options.reference_classes,
+        sigma=options.sigma,
+        progress=_show if sys.stderr.isatty() else None,
     )
+    if sys.stderr.isatty():
+        _write("")
     print(_json(advice) if options.json else table(advice))
+
+
+def _show(done: int, total: int, loss: str) -> None:
+    _write(f"{done + 1} of {total}: {loss}")
+
+
+def _write(line: str) -> None:
+    """Replace the last line of the terminal."""
+    print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
 
 
 def _json(advice: object) -> str:

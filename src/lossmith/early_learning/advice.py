@@ -1,7 +1,7 @@
 """Which losses will learn with a number of classes, what they need for it, and how they resist wrong labels."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lossmith.early_learning.calibration import is_calibrated
@@ -13,8 +13,6 @@ from lossmith.losses.limits import Limits
 
 __all__ = ["Advice", "Candidate", "Recommendation", "advise"]
 
-# So many random logits make figures good to about 1 %, and are too few for torch to spread over threads.
-LOGITS, FEWEST, MOST = 32_000, 32, 1024
 # Whether a loss is bounded and symmetric does not depend on how many classes there are beyond these.
 ENOUGH_CLASSES = 100
 RECOMMENDATIONS = 3
@@ -88,12 +86,14 @@ def advise(
     *,
     reference_classes: int = 100,
     sigma: float = 1.0,
+    progress: Callable[[int, int, str], None] | None = None,
 ) -> Advice:
     """Say for every loss of the catalogue, or for those given, whether it will learn, and recommend some, without training.
 
     ``noise`` is the share of wrong labels. A loss that does not learn gets the parameters published for this number of classes;
     or a parameter such that it starts as its published form does at ``reference_classes``; or a logit bias. ``sigma`` is the
-    spread of a fresh network's logits, see :func:`lossmith.logit_scale`.
+    spread of a fresh network's logits, see :func:`lossmith.logit_scale`. ``progress`` is told before each loss how many are done,
+    of how many, and its name.
 
     >>> advice = advise(1000, noise=0.2, losses=["ce", "gce", "mae"])
     >>> [(found.loss, found.verdict, found.use) for found in advice.candidates]
@@ -106,8 +106,13 @@ def advise(
     check_classes("reference_classes", reference_classes, owner)
     check_sigma(sigma, owner)
     Limits(0.0, 1.0, high_open=True).check("noise", noise, owner=owner)
-    setting = Setting(num_classes, reference_classes, sigma, samples=max(FEWEST, min(MOST, LOGITS // num_classes)))
-    candidates = [_candidate(named_loss(loss, owner), noise, setting) for loss in (LOSSES if losses is None else losses)]
+    setting = Setting(num_classes, reference_classes, sigma)
+    named = [named_loss(loss, owner) for loss in (LOSSES if losses is None else losses)]
+    candidates = []
+    for position, loss in enumerate(named):
+        if progress is not None:
+            progress(position, len(named), str(loss))
+        candidates.append(_candidate(loss, noise, setting))
     return Advice(num_classes, noise, reference_classes, sigma, tuple(candidates), _recommended(candidates, noise, num_classes))
 
 

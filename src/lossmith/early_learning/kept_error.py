@@ -9,7 +9,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from lossmith.early_learning.average_error import average_error
+from lossmith.early_learning.average_error import average_error, default_samples
 from lossmith.early_learning.overlap import learning_path
 from lossmith.early_learning.per_example import check_classes, check_sigma, named_loss
 from lossmith.early_learning.solve_logit_bias import solve_logit_bias
@@ -17,10 +17,13 @@ from lossmith.losses import ClassificationLoss, make_loss
 from lossmith.losses.adjustable import AdjustableNumber, adjustable_numbers, path_of
 from lossmith.numerics.bracketed_root import bracketed_root
 
-__all__ = ["KeptError", "NoSolutionError", "Place", "Ranges", "Sampling", "axis"]
+__all__ = ["KeptError", "NoSolutionError", "Place", "Ranges", "Samples", "Sampling", "axis"]
 
 Ranges = Mapping[str, tuple[float, float]]
 """Where to look for parameters, by name."""
+
+Samples = int | Callable[[int], int] | None
+"""How many samples to draw, or a function that says so for a number of classes."""
 
 Place = tuple[float, ...]
 
@@ -41,7 +44,7 @@ class Sampling:
     """How an average error is estimated."""
 
     sigma: float = 1.0
-    samples: int | None = None
+    samples: Samples = None
     seed: int = 0
 
 
@@ -127,12 +130,17 @@ class KeptError:
         )
 
     def _error_at_zero(self, loss: ClassificationLoss, num_classes: int) -> tuple[float, float]:
-        value, error = average_error(loss, num_classes, 0.0, **vars(self.sampling))
+        samples = self._samples(num_classes)
+        value, error = average_error(loss, num_classes, 0.0, sigma=self.sampling.sigma, samples=samples, seed=self.sampling.seed)
         return float(value), float(error)
+
+    def _samples(self, num_classes: int) -> int:
+        samples = self.sampling.samples or default_samples
+        return samples(num_classes) if callable(samples) else samples
 
     def _curve(self, loss: ClassificationLoss, num_classes: int) -> Tensor:
         path = learning_path(num_classes, self.sampling.sigma)
-        samples = min(128, self.sampling.samples or 128)
+        samples = min(128, self._samples(num_classes))
         return average_error(loss, num_classes, path, sigma=self.sampling.sigma, samples=samples).value
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lossmith.early_learning.average_error import default_samples
-from lossmith.early_learning.kept_error import KeptError, Place, Ranges, Sampling, axis
+from lossmith.early_learning.average_error import FEWEST_SAMPLES, default_samples
+from lossmith.early_learning.kept_error import KeptError, Place, Ranges, Samples, Sampling, axis
 from lossmith.early_learning.per_example import check_classes
 from lossmith.losses import ClassificationLoss
 from lossmith.losses.limits import Limits
@@ -42,7 +42,7 @@ def solution_map(
     ranges: Ranges | None = None,
     points: int = POINTS,
     sigma: float = 1.0,
-    samples: int | None = None,
+    samples: Samples = None,
     seed: int = 0,
 ) -> SolutionMap:
     """Return ``<delta_k>(0)`` over a grid of two parameters, with the line on which it is what the loss has at ``from_classes``.
@@ -62,8 +62,8 @@ def solution_map(
     check_classes("from_classes", from_classes, owner)
     check_classes("to_classes", to_classes, owner)
     Limits(2, whole=True).check("points", points, owner=owner)
-    count = max(64, default_samples(max(from_classes, to_classes)) // 4) if samples is None else samples
-    kept = KeptError(owner, loss, from_classes, to_classes, solve, sampling=Sampling(sigma, count, seed), reference=reference)
+    sampling = Sampling(sigma, _quarter_of_default_samples if samples is None else samples, seed)
+    kept = KeptError(owner, loss, from_classes, to_classes, solve, sampling=sampling, reference=reference)
     written = str(kept.loss)
     first, second = (axis(number, points, (ranges or {}).get(name)) for number, name in zip(kept.numbers, solve, strict=True))
     excesses = [[kept.excess(x, y) for y in second] for x in first]
@@ -76,6 +76,11 @@ def solution_map(
         kept.target,
         _line(kept, first, second, excesses),
     )
+
+
+def _quarter_of_default_samples(num_classes: int) -> int:
+    """A map has many points, which are drawn and not read as numbers."""
+    return max(FEWEST_SAMPLES, default_samples(num_classes) // 4)
 
 
 def _line(kept: KeptError, first: list[float], second: list[float], excesses: list[list[float]]) -> Tensor:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import overload
 
-from lossmith.early_learning.kept_error import KeptError, NoSolutionError, Ranges, Sampling, axis
+from lossmith.early_learning.kept_error import KeptError, NoSolutionError, Ranges, Samples, Sampling, axis
 from lossmith.early_learning.per_example import named_loss
 from lossmith.early_learning.solution_map import solution_map
 from lossmith.losses import ClassificationLoss
@@ -39,7 +39,7 @@ def transfer_parameters(
     reference: str | ClassificationLoss | None = ...,
     ranges: Ranges | None = ...,
     sigma: float = ...,
-    samples: int | None = ...,
+    samples: Samples = ...,
     seed: int = ...,
 ) -> Transfer: ...
 
@@ -54,7 +54,7 @@ def transfer_parameters(
     reference: str | ClassificationLoss | None = ...,
     ranges: Ranges | None = ...,
     sigma: float = ...,
-    samples: int | None = ...,
+    samples: Samples = ...,
     seed: int = ...,
 ) -> list[Transfer]: ...
 
@@ -68,7 +68,7 @@ def transfer_parameters(
     reference: str | ClassificationLoss | None = None,
     ranges: Ranges | None = None,
     sigma: float = 1.0,
-    samples: int | None = None,
+    samples: Samples = None,
     seed: int = 0,
 ) -> Transfer | list[Transfer]:
     """Change a parameter of a loss that works for one number of classes so that it starts as well with another.
@@ -83,7 +83,7 @@ def transfer_parameters(
     With two parameters to solve for there is a line of solutions, see :func:`lossmith.solution_map`. They are returned as a
     list, that with the least change of the curve's shape first. Paths name the parameters of parts, as for
     ``lossmith.LossScheduler``; ``ranges`` says where to look for them. ``reference`` is the loss whose average error is to be
-    kept, if it is not that of the loss itself.
+    kept, if it is not that of the loss itself. ``samples`` is a number, or a function of the number of classes.
 
     Reference: section 3.3 and appendix 4 of Staats, Thamm and Rosenow, "Noise-robust loss functions".
     """

@@ -186,7 +186,7 @@ class Comparison:
     def _estimated_seconds(self) -> float:
         """Time an epoch of one run, or of a few that train as one where that is quick, on the labels as they are."""
         recipe = replace(self.settings.recipe, epochs=1, keep=(), patience=0)
-        seconds, objectives = 0.0, self.objectives()
+        seconds, objectives = 0.0, {name: _unscheduled(objective) for name, objective in self.objectives().items()}
         for sample in (1, SAMPLE):
             runs = search_runs(self.settings)[:sample]
             jobs = [self._job(run, objectives[run.loss], self.data.labels) for run in runs]
@@ -207,6 +207,11 @@ class Comparison:
     def _stopped(self, store: Store) -> str:
         done = f"{len(store.finished())} of {self.settings.planned()} runs are stored"
         return f"stopped; {done}. Go on with: lossmith resume {self.folder}"
+
+
+def _unscheduled(objective: nn.Module | Objective) -> nn.Module | Objective:
+    """A schedule of a whole training does not fit into one epoch of it."""
+    return replace(objective, schedules={}) if isinstance(objective, Objective) else objective
 
 
 def _extends(value: Any, stored: Any, name: str) -> bool:

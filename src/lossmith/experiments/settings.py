@@ -14,6 +14,7 @@ from lossmith.experiments.plan import Recipe
 from lossmith.losses.limits import is_whole
 from lossmith.losses.nearest import nearest
 from lossmith.objectives import make_objective
+from lossmith.schedules import Schedule
 
 __all__ = ["Settings", "read_settings", "settings_from", "split_list"]
 
@@ -104,11 +105,15 @@ class Settings:
         return cls(**{**stored, "recipe": recipe})
 
     def check_objectives(self, own: Mapping[str, Any]) -> None:
-        """Raise an error for a loss that nobody knows: neither the catalogue nor the user, who may have brought some."""
+        """Raise an error for a loss that nobody knows, neither the catalogue nor the user, or whose schedules do not fit."""
         known: dict[str, str] = {}
         for loss in self.losses:
             if loss not in own:
-                same = known.setdefault(repr(replace(make_objective(loss), name="same")), loss)
+                objective = make_objective(loss)
+                for schedule in objective.schedules.values():
+                    assert isinstance(schedule, Schedule)
+                    schedule.check_total(self.recipe.epochs)
+                same = known.setdefault(repr(replace(objective, name="same")), loss)
                 if same != loss:
                     raise ValueError(f"compare: losses must differ, got {same!r} and {loss!r}, which are the same.")
 

@@ -5,7 +5,7 @@ Grammar::
     sum      = term { "+" term }
     term     = [ number "*" ] atom
     atom     = name [ "@" preset ] [ "(" [ argument { "," argument } ] ")" ]  |  "(" sum ")"
-    argument = [ key "=" ] value
+    argument = [ key "=" ] value, where a key may be a path such as losses.1.q
     value    = sum  |  number  |  "true"  |  "false"  |  word  |  [ dtype ] "[" number { "," number } "]"
 """
 
@@ -22,7 +22,7 @@ from lossmith.losses.nearest import nearest
 __all__ = ["ExpressionReader"]
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[A-Za-z_]\w*(?:-\w+)*)|(?P<sign>[-+*@(),=\[\]]))"
+    r"\s*(?:(?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[A-Za-z_]\w*(?:[-.]\w+)*)|(?P<sign>[-+*@(),=\[\]]))"
 )
 
 
@@ -126,7 +126,9 @@ class ExpressionReader:
             return  # it takes any keyword, and says itself what it knows
         for key in keywords:
             if key not in names:
-                raise ValueError(f"{owner}: unknown parameter {key!r} in {self._text!r}{nearest(key, names)}")
+                hint = nearest(key, names)
+                known = f"; it has {', '.join(names) or 'none'}." if hint == "." else hint
+                raise ValueError(f"{owner}: unknown parameter {key!r} in {self._text!r}{known}")
 
     def _preset(self, name: str, factory: Callable[..., Any]) -> dict[str, Any]:
         token = self._take()
@@ -161,8 +163,8 @@ class ExpressionReader:
             return self._number()
         if token.text == "[" or self._peek(1).text == "[":
             return self._list()
-        if token.text in ("true", "false"):
-            return self._take().text == "true"
+        if token.text.lower() in ("true", "false"):
+            return self._take().text.lower() == "true"
         if token.text in ("mean", "sum", "none"):
             return self._take().text
         return self._sum()

@@ -8,6 +8,9 @@ from torch import Tensor
 __all__ = ["ClassIndices", "are_all_classes", "are_usual", "check_shapes", "one_hot"]
 
 
+_MULTI_HOT = "; if it has a number for every class, .float() makes probabilities of it"
+
+
 def check_shapes(owner: str, logits: Tensor, target: Tensor, sample_weight: Tensor | None, weight: Tensor | None) -> None:
     """Raise an error that names the argument, what was expected and what came."""
     for name, value in (("logits", logits), ("target", target), ("sample_weight", sample_weight)):
@@ -19,14 +22,15 @@ def check_shapes(owner: str, logits: Tensor, target: Tensor, sample_weight: Tens
     if num_classes == 0:
         raise ValueError(f"{owner}: logits must be (C), (N, C) or (N, C, d1, ...) with C >= 1, got shape {tuple(logits.shape)}.")
     if target.dtype is torch.bool or target.is_complex():
-        raise TypeError(f"{owner}: target must be integer class indices or class probabilities, got {target.dtype}.")
+        hint = "; .float() makes probabilities of it" if target.dtype is torch.bool else ""
+        raise TypeError(f"{owner}: target must be integer class indices or class probabilities, got {target.dtype}{hint}.")
     indices_shape = logits.shape[:1] + logits.shape[2:] if logits.dim() > 1 else torch.Size()
     expected = logits.shape if target.is_floating_point() else indices_shape
     if target.shape != expected:
         kind = "probabilities" if target.is_floating_point() else f"class indices ({target.dtype})"
         raise ValueError(
             f"{owner}: target of {kind} must have shape {tuple(expected)} for logits of shape {tuple(logits.shape)},"
-            f" got {tuple(target.shape)}."
+            f" got {tuple(target.shape)}{'' if kind == 'probabilities' or target.shape != logits.shape else _MULTI_HOT}."
         )
     if sample_weight is not None and sample_weight.shape != indices_shape:
         raise ValueError(f"{owner}: sample_weight must have shape {tuple(indices_shape)}, got {tuple(sample_weight.shape)}.")

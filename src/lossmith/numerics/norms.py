@@ -11,8 +11,8 @@ __all__ = ["Directions", "inverse_norm", "sum_of_squares"]
 
 # For a norm torch adds up squares one after another, in at least 8 sums where they are adjacent: not too many at a time.
 _LONGEST_NORM = 128
-# Rounding adds up to 2**-20 of a norm that torch computes of so many numbers.
-_LONGEST_DIRECTION = 1024
+# So does the gradient of normalised weights with products, whose sum may then be off by 2**-18 of its largest terms.
+_LONGEST_PULL = 1024
 # The third power of norms up to this and down to its reciprocal is a number in single precision.
 _MODERATE = 1e10
 # So many squares find room in the cache, where they are added up at no cost.
@@ -42,7 +42,7 @@ def inverse_norm(vectors: Tensor, dim: int) -> Tensor:
 
 
 def _norm(vectors: Tensor, dim: int) -> Tensor:
-    if vectors.shape[dim] > _LONGEST_DIRECTION:
+    if vectors.shape[dim] > _LONGEST_NORM:
         return sum_of_squares(vectors, dim).sqrt_().unsqueeze(dim)
     norm: Tensor = torch.linalg.vector_norm(vectors, 2, dim, keepdim=True)
     return norm
@@ -68,23 +68,8 @@ class Directions:
     def __init__(self, vectors: Tensor, length: float) -> None:
         self._vectors = vectors
         self._length = length
-        self._norm: Tensor | None = None
-        """The norm, if it is neither so large nor so small that its powers are out of range."""
-        if vectors.dim() == 2 and values_are_at_hand(vectors) and vectors.numel() and vectors.is_contiguous():
-            self.scaled, norm = self._scale()
-            self._norm = norm if _are_between(1 / _MODERATE, norm, _MODERATE) else None
-        if self._norm is None:
-            self._inverse = inverse_norm(vectors, 1)
-            self.scaled = vectors * (self._inverse * length)
-
-    def _scale(self) -> tuple[Tensor, Tensor]:
-        vectors = self._vectors
-        if vectors.shape[1] > _LONGEST_DIRECTION:
-            norm = _norm(vectors, 1)
-            return vectors * (self._length / norm), norm
-        # Networks with normalised weights have one operation for this, and below for its gradient.
-        scaled, norm = torch._weight_norm_interface(vectors, vectors.new_full((len(vectors), 1), self._length))
-        return scaled, norm
+        self._inverse = inverse_norm(vectors, 1)
+        self.scaled = vectors * (self._inverse * length)
 
     def pull_back(self, grad: Tensor, share: float) -> Tensor:
         """Return ``share`` times the gradient with respect to the vectors, from that with respect to the scaled ones.
@@ -92,15 +77,21 @@ class Directions:
         It is ``length / ||v||`` times what of ``grad`` is at right angles to ``v``: ``g - v (v . g) / ||v||**2``. Where ``v`` is
         0, ``||v||`` stands for 1, a constant, so that the same formula holds.
         """
-        vectors, length = self._vectors, self._length * share
-        if self._norm is not None:
+        vectors, inverse, length = self._vectors, self._inverse, self._length * share
+        if self._has_one_operation():
             lengths = vectors.new_full((len(vectors), 1), length)
             backward = torch.ops.aten._weight_norm_interface_backward.default
-            across: Tensor = backward(grad.contiguous(), vectors, lengths, self._norm, 0)[0]
+            across: Tensor = backward(grad.contiguous(), vectors, lengths, inverse.reciprocal(), 0)[0]
             return across
-        inverse = self._inverse
         along = inverse * (vectors * grad).sum(1, keepdim=True)
         return torch.addcmul(grad, vectors, -inverse * along) * (inverse * length)
+
+    def _has_one_operation(self) -> bool:
+        """Whether the gradient of normalised weights, which torch has, is that of these vectors to the last digits."""
+        vectors = self._vectors
+        if vectors.dim() != 2 or vectors.shape[1] > _LONGEST_PULL or not vectors.is_contiguous():
+            return False
+        return values_are_at_hand(vectors) and vectors.numel() > 0 and _are_between(1 / _MODERATE, self._inverse, _MODERATE)
 
 
 def sum_of_squares(vectors: Tensor, dim: int) -> Tensor:

@@ -1,6 +1,7 @@
 """The sigmoid and its integral."""
 
 import math
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -10,8 +11,6 @@ from lossmith.numerics.softmax import values_are_at_hand
 
 __all__ = ["losses_and_slopes", "softplus"]
 
-# A tensor, as a number would be made one at every call.
-_LOG2_E = torch.tensor(math.log2(math.e), device="cpu")
 # In rows as long as this, logarithms are taken of products of four.
 _LONG = 64
 
@@ -48,13 +47,19 @@ def _times_probability(factor: float, odds: Tensor, place: Tensor) -> Tensor:
 
     For torch that is a slope of the sigmoid's logarithm, and one operation.
     """
-    slope = torch.scalar_tensor(factor, dtype=odds.dtype).expand_as(odds)
+    slope = torch.scalar_tensor(factor, dtype=odds.dtype, device=odds.device).expand_as(odds)
     product: Tensor = torch.ops.aten.log_sigmoid_backward.grad_input(slope, odds, odds, grad_input=place)
     return product
 
 
 def _exp_by_2(x: Tensor) -> Tensor:
-    return (x * _LOG2_E).exp2_()
+    return (x * _log2_e()).exp2_()
+
+
+@cache
+def _log2_e() -> Tensor:
+    """Return a tensor, as a number would be made one at every call; whatever the defaults are when the library is imported."""
+    return torch.tensor(math.log2(math.e), dtype=torch.float32, device="cpu")
 
 
 # How to compute exponentials, and the least sum of a row, as a multiple of its length, for which that is exact. The fastest in
@@ -73,7 +78,7 @@ def _sum_of_log1p(x: Tensor) -> Tensor:
     """
     if x.shape[1] < _LONG:
         return torch.log1p(x).sum(1, keepdim=True)
-    quarter, left = divmod(x.shape[1], 4)
+    quarter, left = x.shape[1] // 4, x.shape[1] % 4
     first, second = x.narrow(1, 0, 2 * quarter), x.narrow(1, 2 * quarter, 2 * quarter)
     pairs = (first + second).addcmul_(first, second)
     first, second = pairs.narrow(1, 0, quarter), pairs.narrow(1, quarter, quarter)
