@@ -81,8 +81,10 @@ def test_parameters_are_checked_when_they_change():
         ),
         (
             lambda loss: loss(LOGITS, TARGET > 0),
-            "CrossEntropyLoss: target must be integer class indices or class probabilities, got torch.bool;"
-            " .float() makes probabilities of it.",
+            (
+                "CrossEntropyLoss: target must be integer class indices or class probabilities, got torch.bool;"
+                " .float() makes probabilities of it."
+            ),
         ),
         (
             lambda loss: loss(LOGITS, TARGET[:2]),

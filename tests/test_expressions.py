@@ -177,8 +177,10 @@ def test_average_error_of_gce_at_a_thousand_classes():
         ("gec", "make_loss: unknown loss 'gec' in 'gec'; did you mean 'gce'? 'lossmith list' names all."),
         (
             "gce(p=1)",
-            "GeneralizedCrossEntropyLoss: unknown parameter 'p' in 'gce(p=1)'; it has q, weight, ignore_index,"
-            " reduction, label_smoothing.",
+            (
+                "GeneralizedCrossEntropyLoss: unknown parameter 'p' in 'gce(p=1)'; it has q, weight, ignore_index,"
+                " reduction, label_smoothing."
+            ),
         ),
         ("focal(gama=1)", "FocalLoss: unknown parameter 'gama' in 'focal(gama=1)'; did you mean 'gamma'?"),
         ("gce(q=2)", "GeneralizedCrossEntropyLoss: q must be in [0, 1], got 2.0."),
