@@ -10,6 +10,7 @@ from lossmith import LOSSES
 from lossmith.command_line import main
 from lossmith.objectives import OBJECTIVES, make_objective
 from lossmith.published_trainings import PRESETS
+from lossmith.schedules import SCHEDULES
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess:
@@ -38,11 +39,11 @@ def test_only_torch_and_numpy_are_imported_by_the_losses():
 
 
 @pytest.mark.parametrize("columns", ["80", "160"])
-def test_list_names_every_loss_and_objective(columns, capsys, monkeypatch):
+def test_list_names_every_loss_objective_and_schedule(columns, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
     assert main(["list"]) == 0
-    losses, objectives = capsys.readouterr().out.rstrip().split("\n\n")
-    for listed, names in ((losses.splitlines(), LOSSES), (objectives.splitlines()[1:], OBJECTIVES)):
+    losses, objectives, schedules = (part.splitlines() for part in capsys.readouterr().out.rstrip().split("\n\n"))
+    for listed, names in ((losses, LOSSES), (objectives[1:], OBJECTIVES), (schedules[1:], SCHEDULES)):
         assert [line.split("(")[0].split()[0] for line in listed] == list(names)
 
 
@@ -71,6 +72,12 @@ def test_show_loss_with_the_preset_of_a_data_set(name, capsys):
     assert f"  {name}@cifar-100: " in shown
 
 
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_show_schedule(name, capsys):
+    assert main(["show", name]) == 0
+    assert capsys.readouterr().out.startswith(f"{name}: a schedule")
+
+
 def test_show_takes_spaces(capsys):
     assert main(["show", " cosine-softmax (tau=0.1) "]) == 0
     assert capsys.readouterr().out.startswith("cosine-softmax (tau=0.1): an objective")
@@ -82,14 +89,16 @@ def test_show_objective_with_a_wrong_parameter(capsys):
 
 
 def test_show_knows_which_objective_was_meant(capsys):
-    assert main(["show", "cosine"]) == 2
-    assert "unknown loss or objective 'cosine'; did you mean 'cosine-softmax'?" in capsys.readouterr().err
+    assert main(["show", "cosine-soft"]) == 2
+    assert "unknown loss, objective or schedule 'cosine-soft'; did you mean 'cosine-softmax'?" in capsys.readouterr().err
 
 
 def test_as_a_module():
     result = run("show", "gec")
     assert result.returncode == 2
-    assert result.stderr == "lossmith: unknown loss or objective 'gec'; did you mean 'gce'? 'lossmith list' names all.\n"
+    assert (
+        result.stderr == "lossmith: unknown loss, objective or schedule 'gec'; did you mean 'gce'? 'lossmith list' names all.\n"
+    )
 
 
 def test_a_star_import_brings_every_public_name():

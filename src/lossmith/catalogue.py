@@ -10,18 +10,24 @@ from lossmith.losses.nearest import nearest
 from lossmith.losses.printed_form import printed_call
 from lossmith.objectives import OBJECTIVES, make_objective
 from lossmith.published_trainings import DATA_SETS, PRESETS
+from lossmith.schedules import SCHEDULES, make_schedule
 
 __all__ = ["description", "listing"]
 
 
 def listing(columns: int = 160) -> str:
-    """Return one line per loss and objective, of so many columns at most: how it is written with its defaults, and what it is."""
+    """Return a line of so many columns at most for each loss, objective and schedule: how it is written, and what it is."""
     written_out = columns >= 120
     losses = [(repr(loss()) if written_out else name, _summary(loss)) for name, loss in LOSSES.items()]
     objectives = [(_call(name) if written_out else name, _summary(factory)) for name, factory in OBJECTIVES.items()]
+    schedules = [(name, _summary(schedule).removeprefix("Return ")) for name, schedule in SCHEDULES.items()]
     width = max(len(written) for written, _ in losses + objectives)
-    parts = [_lines(rows, width, columns) for rows in (losses, objectives)]
-    return "\n\nObjectives, for lossmith.make_objective, which takes every loss, too:\n".join(parts)
+    titles = {
+        "": losses,
+        "\n\nObjectives, for lossmith.make_objective, which takes every loss, too:\n": objectives,
+        "\n\nSchedules of parameters, for scheduled(LOSS, PARAMETER=SCHEDULE) and lossmith.LossScheduler:\n": schedules,
+    }
+    return "".join(f"{title}{_lines(rows, width, columns)}" for title, rows in titles.items())
 
 
 def _lines(rows: list[tuple[str, str]], width: int, columns: int) -> str:
@@ -40,8 +46,11 @@ def description(expression: str) -> str:
     name = expression.partition("(")[0].partition("@")[0].strip()
     if name in OBJECTIVES:
         return _objective_description(name, expression.strip())
+    if name in SCHEDULES:
+        return _schedule_description(expression.strip(), SCHEDULES[name])
     if re.fullmatch(r"[a-z][\w-]*", name) and name not in LOSSES:
-        raise ValueError(f"unknown loss or objective {name!r}{nearest(name, [*LOSSES, *OBJECTIVES])} 'lossmith list' names all.")
+        hint = nearest(name, [*LOSSES, *OBJECTIVES, *SCHEDULES])
+        raise ValueError(f"unknown loss, objective or schedule {name!r}{hint} 'lossmith list' names all.")
     made = make_objective(expression).loss if name in PRESETS else make_loss(expression)
     loss, name = type(made), made.name
     parts = [f"{made}: lossmith.{loss.__name__}", _documentation(loss), _parameters(made)]
@@ -57,8 +66,15 @@ def _objective_description(name: str, expression: str) -> str:
     parts = [f"{expression}: an objective, for lossmith.make_objective and lossmith compare", _documentation(OBJECTIVES[name])]
     parameters = [f"  {_objective_parameter(each)}" for each in inspect.signature(OBJECTIVES[name]).parameters.values()]
     if parameters:
-        parts.append("\n".join(["Parameters:", *parameters]))
+        parts.append("\n".join(["Parameters and their defaults:", *parameters]))
     return "\n\n".join(part for part in (*parts, _published(name)) if part)
+
+
+def _schedule_description(expression: str, made_by: Callable[..., object]) -> str:
+    if expression.endswith(")"):
+        make_schedule(expression)  # for its errors
+    title = f"{expression}: a schedule, for lossmith.make_schedule and scheduled(LOSS, PARAMETER={expression})"
+    return f"{title}\n\n{_documentation(made_by).removeprefix('Return ')}"
 
 
 def _objective_parameter(parameter: inspect.Parameter) -> str:

@@ -8,7 +8,9 @@ HELP = "show one loss or objective: formula, parameters, when to use it, referen
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take a loss."""
-    parser.add_argument("name", metavar="LOSS", help="a loss or an objective, such as gce, '1.0*nce + 20*mae' or cosine-softmax")
+    parser.add_argument(
+        "name", metavar="LOSS", help="a loss, objective or schedule, such as gce, '1.0*nce + 20*mae' or cosine-softmax"
+    )
 
 
 def run(options: argparse.Namespace) -> None:
