@@ -42,15 +42,23 @@ def inverse_norm(vectors: Tensor, dim: int) -> Tensor:
 
 
 def _norm(vectors: Tensor, dim: int) -> Tensor:
-    if vectors.shape[dim] > _LONGEST_NORM:
+    """Return the norm, as that of the norms of equal pieces if there are such."""
+    dim %= vectors.dim()
+    length = vectors.shape[dim]
+    pieces = -(-length // _LONGEST_NORM)
+    if length % pieces:
         return sum_of_squares(vectors, dim).sqrt_().unsqueeze(dim)
-    norm: Tensor = torch.linalg.vector_norm(vectors, 2, dim, keepdim=True)
+    shape = vectors.shape
+    parts = vectors.view(*shape[:dim], pieces, length // pieces, *shape[dim + 1 :])
+    norms = vectors if pieces == 1 else torch.linalg.vector_norm(parts, 2, dim + 1)
+    norm: Tensor = torch.linalg.vector_norm(norms, 2, dim, keepdim=True)
     return norm
 
 
 def _have_direction(norm: Tensor) -> bool:
-    """Whether no square was too large, or so small that the others cannot be exact."""
-    return _are_between(math.sqrt(torch.finfo(norm.dtype).tiny), norm, math.inf)
+    """Whether no square was too large, and none that counts so small that it lost digits."""
+    limits = torch.finfo(norm.dtype)
+    return _are_between(math.sqrt(limits.tiny / limits.eps), norm, math.inf)
 
 
 def _are_between(low: float, tensor: Tensor, high: float) -> bool:
@@ -68,8 +76,18 @@ class Directions:
     def __init__(self, vectors: Tensor, length: float) -> None:
         self._vectors = vectors
         self._length = length
-        self._inverse = inverse_norm(vectors, 1)
-        self.scaled = vectors * (self._inverse * length)
+        self._norm = norm = self._moderate_norm()
+        if norm is None:
+            self._inverse = inverse_norm(vectors, 1)
+        self.scaled = vectors * (self._inverse * length if norm is None else length / norm)
+
+    def _moderate_norm(self) -> Tensor | None:
+        """Return the norms, unless some are so large or so small that their powers are out of range."""
+        vectors = self._vectors
+        if vectors.dim() != 2 or not (values_are_at_hand(vectors) and vectors.numel() and vectors.is_contiguous()):
+            return None
+        norm = _norm(vectors, 1)
+        return norm if _are_between(1 / _MODERATE, norm, _MODERATE) else None
 
     def pull_back(self, grad: Tensor, share: float) -> Tensor:
         """Return ``share`` times the gradient with respect to the vectors, from that with respect to the scaled ones.
@@ -77,21 +95,16 @@ class Directions:
         It is ``length / ||v||`` times what of ``grad`` is at right angles to ``v``: ``g - v (v . g) / ||v||**2``. Where ``v`` is
         0, ``||v||`` stands for 1, a constant, so that the same formula holds.
         """
-        vectors, inverse, length = self._vectors, self._inverse, self._length * share
-        if self._has_one_operation():
+        vectors, length = self._vectors, self._length * share
+        if self._norm is not None and vectors.shape[1] <= _LONGEST_PULL:
+            # Networks with normalised weights have one operation for all of this.
             lengths = vectors.new_full((len(vectors), 1), length)
             backward = torch.ops.aten._weight_norm_interface_backward.default
-            across: Tensor = backward(grad.contiguous(), vectors, lengths, inverse.reciprocal(), 0)[0]
+            across: Tensor = backward(grad.contiguous(), vectors, lengths, self._norm, 0)[0]
             return across
+        inverse = self._inverse if self._norm is None else 1 / self._norm
         along = inverse * (vectors * grad).sum(1, keepdim=True)
         return torch.addcmul(grad, vectors, -inverse * along) * (inverse * length)
-
-    def _has_one_operation(self) -> bool:
-        """Whether the gradient of normalised weights, which torch has, is that of these vectors to the last digits."""
-        vectors = self._vectors
-        if vectors.dim() != 2 or vectors.shape[1] > _LONGEST_PULL or not vectors.is_contiguous():
-            return False
-        return values_are_at_hand(vectors) and vectors.numel() > 0 and _are_between(1 / _MODERATE, self._inverse, _MODERATE)
 
 
 def sum_of_squares(vectors: Tensor, dim: int) -> Tensor:
