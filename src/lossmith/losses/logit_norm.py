@@ -10,7 +10,7 @@ from lossmith.losses.limits import Limits
 from lossmith.losses.term_rules import sum_of_surprises
 from lossmith.numerics.norms import Directions, inverse_norm
 from lossmith.numerics.precision import rounded
-from lossmith.numerics.rowwise import Evaluation, IndexRule, Rule, in_blocks
+from lossmith.numerics.rowwise import FEW_PASSES, MANY_PASSES, Evaluation, IndexRule, Rule, in_blocks
 from lossmith.numerics.softmax import ClassProbabilities, target_softmax
 
 __all__ = ["LogitNormLoss"]
@@ -59,16 +59,18 @@ class _Target(IndexRule):
     """With ``v = z / (tau ||z||)``, the gradient with respect to v is pulled back to that with respect to the direction of z."""
 
     takes_share = True
+    at_once = FEW_PASSES
 
     def __init__(self, tau: float) -> None:
         self.length = 1 / tau
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        return in_blocks(self._evaluate_rows, logits, target)
+        return in_blocks(self._evaluate_rows, logits, target, self.at_once)
 
     def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
         directions = Directions(logits, self.length)
         value, gradient = self._value_and_gradient(directions.scaled, target)
+        del directions.scaled  # makes room for the next buffer
         return rounded(value.squeeze(1), logits), (directions.pull_back(gradient, self.share),)
 
     def _value_and_gradient(self, normalized: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -80,6 +82,7 @@ class _EveryClass(_Target):
     """The same for a factor per class; what is kept is minus the gradient."""
 
     factor = -1.0
+    at_once = MANY_PASSES
 
     def _value_and_gradient(self, normalized: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         return sum_of_surprises(normalized, target)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lossmith.losses.contract import ClassificationLoss
-from lossmith.numerics.rowwise import Evaluation, GradientRule, IndexRule, Rule, in_blocks, in_blocks_of, rowwise_loss
+from lossmith.numerics.rowwise import FEW_PASSES, Evaluation, GradientRule, IndexRule, Rule, in_blocks, in_blocks_of, rowwise_loss
 from lossmith.numerics.sigmoid import losses_and_slopes, softplus
 from lossmith.numerics.softmax import values_are_at_hand
 
@@ -78,7 +78,7 @@ class _SigmoidTarget(IndexRule):
     takes_share = True
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        return in_blocks_of(self._evaluate_rows, logits, target)
+        return in_blocks_of(self._evaluate_rows, logits, target, FEW_PASSES)
 
     def _evaluate_rows(self, logits: Tensor, target: Tensor, place: Tensor | None) -> Evaluation:
         losses, slopes = losses_and_slopes(logits, target.unsqueeze(1), self.share, place)

@@ -14,6 +14,8 @@ from torch import Tensor
 from lossmith.numerics.temporaries import is_in_forward_mode, scale_kept
 
 __all__ = [
+    "FEW_PASSES",
+    "MANY_PASSES",
     "DescentRule",
     "GradientRule",
     "IndexRule",
@@ -28,9 +30,12 @@ __all__ = [
 
 Evaluation = tuple[Tensor, tuple[Tensor, ...]]
 
-# Rows are evaluated in blocks of about this many elements, so that the passes over a block find it in the cache; two such blocks
-# are faster as one.
+# Rows are evaluated in blocks of about this many elements, so that the passes over a block find it in the cache.
 BLOCK_ELEMENTS = 1 << 19
+# So many elements are faster at once: with many passes two blocks; with few passes all that fits into buffers which the system
+# does not hand out anew each time.
+MANY_PASSES = 2 * BLOCK_ELEMENTS
+FEW_PASSES = 1 << 22
 
 
 class Rule(Protocol):
@@ -252,15 +257,22 @@ def evaluate_again(rule: Rule, logits: Tensor, target: Tensor, rows: Tensor | No
     return losses, saved
 
 
-def in_blocks(evaluate: Callable[[Tensor, Tensor], Evaluation], logits: Tensor, target: Tensor) -> Evaluation:
-    """Apply ``evaluate`` to blocks of rows: worth it for a rule that passes over its rows many times."""
-    return in_blocks_of(lambda rows, labels, _: evaluate(rows, labels), logits, target)
+def in_blocks(
+    evaluate: Callable[[Tensor, Tensor], Evaluation], logits: Tensor, target: Tensor, at_once: int = MANY_PASSES
+) -> Evaluation:
+    """Apply ``evaluate`` to blocks of rows, unless there are ``at_once`` elements or fewer."""
+    return in_blocks_of(lambda rows, labels, _: evaluate(rows, labels), logits, target, at_once)
 
 
-def in_blocks_of(evaluate: Callable[[Tensor, Tensor, Tensor | None], Evaluation], logits: Tensor, target: Tensor) -> Evaluation:
+def in_blocks_of(
+    evaluate: Callable[[Tensor, Tensor, Tensor | None], Evaluation],
+    logits: Tensor,
+    target: Tensor,
+    at_once: int = MANY_PASSES,
+) -> Evaluation:
     """Do the same for an ``evaluate`` that can write the first thing to be kept to where it belongs, its third argument."""
     size = logits.numel()
-    if size <= 2 * BLOCK_ELEMENTS or not logits.is_cpu or torch.compiler.is_compiling() or torch.is_grad_enabled():
+    if size <= at_once or not logits.is_cpu or torch.compiler.is_compiling() or torch.is_grad_enabled():
         return evaluate(logits, target, None)
     rows = max(1, BLOCK_ELEMENTS * logits.shape[0] // size)
     losses = logits.new_empty(target.shape[:1] + logits.shape[2:])
