@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+import lossmith
 from lossmith import LOSSES
 from lossmith.command_line import main
 from lossmith.objectives import OBJECTIVES, make_objective
@@ -110,3 +111,11 @@ def test_a_star_import_brings_every_public_name():
 def test_a_missing_file_is_named_without_numbers(tmp_path, capsys):
     assert main(["compare", str(tmp_path / "missing.toml")]) == 2
     assert capsys.readouterr().err == f"lossmith: {tmp_path / 'missing.toml'}: no such file or directory.\n"
+
+
+def test_modules_are_attributes_of_the_package():
+    code = "import lossmith; print(lossmith.heads.CosineLinear.__name__, lossmith.schedules.Linear.__name__)"
+    result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
+    assert result.stdout == "CosineLinear Linear\n"
+    with pytest.raises(AttributeError, match="module 'lossmith' has no attribute 'nothing'"):
+        _ = lossmith.nothing
