@@ -235,3 +235,18 @@ def test_noise_that_no_loss_survives_is_said_to_be(classes, noise, hopeless):
     advice = advise(classes, noise, ["ce", "gce"])
     assert advice.is_hopeless == hopeless
     assert ("no loss can tell" in table(advice)) == hopeless
+
+
+def test_advice_tells_how_far_it_is():
+    told = []
+    advise(10, losses=["ce", "mae"], progress=lambda *news: told.append(news))
+    assert told == [(0, 2, "ce"), (1, 2, "mae")]
+
+
+def test_samples_are_checked_and_may_depend_on_the_number_of_classes():
+    with pytest.raises(ValueError, match="samples must be >= 2, got 0"):
+        transfer_parameters("gce", 20, 200, "q", samples=0)
+    asked = set()
+    found = transfer_parameters("gce", 20, 200, "q", samples=lambda classes: asked.add(classes) or 100)
+    assert found.parameters == transfer_parameters("gce", 20, 200, "q", samples=100).parameters
+    assert asked == {20, 200}

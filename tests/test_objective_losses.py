@@ -21,6 +21,7 @@ from lossmith import (
     SquaredErrorLoss,
     make_loss,
 )
+from lossmith.numerics.norms import Directions
 from lossmith.numerics.sigmoid import _log2_e
 
 EXPRESSIONS = [
@@ -247,6 +248,22 @@ def test_logit_norm_of_one_logit_far_ahead_of_many() -> None:
     (slopes,) = torch.autograd.grad(PLAIN["logit-norm(tau=0.2)"](wide, target).mean(), wide)
     assert leaf.grad is not None
     assert_rounding(leaf.grad.double(), slopes, 2e-6 * slopes.abs().max().item())
+
+
+@pytest.mark.parametrize(("num_classes", "rounding"), [(100, 2e-6), (1000, 2**-17), (1024, 2**-17), (1025, 2e-6), (40_000, 2e-6)])
+@pytest.mark.parametrize("others", [2.4e-4, 1e-3, 0.03, 1.0])
+def test_pull_at_a_direction_in_the_worst_arrangement(num_classes: int, rounding: float, others: float) -> None:
+    torch.manual_seed(0)
+    logits = others * (1 + 0.1 * torch.rand(8, num_classes))
+    logits[:, 0] = 1.0
+    pull = torch.softmax(20 * torch.rand(8, 1) * logits, 1)
+    pull[:, -1] -= 1
+    with torch.no_grad():
+        found = Directions(logits, 1.0).pull_back(pull, 1.0)
+    z, g, length = logits.double(), pull.double(), logits.double().norm(dim=1, keepdim=True)
+    expected = (g - z * ((z * g).sum(1, keepdim=True) / length.square())) / length
+    terms = g.abs().amax(1, keepdim=True) / length
+    assert ((found - expected).abs() <= rounding * terms).all()
 
 
 @pytest.mark.parametrize("exponent", [-16, -12, -9, 9, 12, 16, 20, 30, 37])

@@ -212,7 +212,10 @@ def test_presets_of_heads_and_decay() -> None:
         (lambda: make_objective("dropout@cifar10"), "no preset for the data set 'cifar10' .*; take cifar-10, cifar-100 or"),
         (lambda: make_objective("softmax@10"), "softmax has presets for cifar-10, cifar-100 or imagenet, got 10"),
         (lambda: make_objective("dropout(p=0.3)"), "dropout: unknown parameter 'p' .*; it has keep, loss"),
-        (lambda: make_objective("cosine-softmax(loss=dropout)"), "cosine-softmax: its loss must not bring a final layer"),
+        (
+            lambda: make_objective("cosine-softmax(loss=dropout)"),
+            "cosine-softmax: its loss must not bring a final layer of its own, got DropoutLinear",
+        ),
         (lambda: make_objective("extra-l2(1e-3, 1e-4)"), "extra-l2: loss must be a loss or an objective, got 0.0001"),
         (lambda: make_objective("scheduled(ce-el)"), "scheduled: give a schedule for at least one parameter"),
         (lambda: Objective(make_loss("ce"), learning_rate=-1.0), "learning_rate must be > 0, got -1.0"),

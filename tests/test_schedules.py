@@ -114,10 +114,13 @@ def test_scheduled_value_is_what_the_loss_uses() -> None:
         (lambda loss: Piecewise([1, 2], at=[1.5]), "whole times > 0, or shares between 0 and 1"),
         (lambda loss: Cyclic([1.0]), "either length or cycles"),
         (lambda loss: Linear(0.0, math.nan), "Linear: end must be finite, got nan"),
-        (lambda loss: LossScheduler(loss, {"focus": 0.1}, focus=0.2), "focus must have one schedule, got 0.1 and 0.2"),
+        (
+            lambda loss: LossScheduler(loss, {"focus": 0.1}, focus=0.2),
+            r"focus must have one schedule, got Constant\(number=0.1\) and 0.2",
+        ),
         (
             lambda loss: LossScheduler(make_loss("2*gce"), {"q": 0.1, "losses.0.q": 0.2}),
-            "losses.0.q must have one schedule, got another by the name",
+            r"losses.0.q must have one schedule, got Constant\(number=0.1\) and 0.2",
         ),
         (lambda loss: Linear(0, 0.5).value(3, None), "Linear: total must be given"),
         (lambda loss: make_schedule("focus-gradul"), "unknown schedule 'focus-gradul' .*; did you mean 'focus-gradual'?"),

@@ -1,6 +1,7 @@
 """The scheduler that changes parameters of a loss during training."""
 
 from collections.abc import Mapping
+from itertools import chain
 from numbers import Real
 from typing import Any
 
@@ -52,11 +53,7 @@ class LossScheduler:
         self.loss = loss
         self.total = total
         self.last_epoch = 0
-        for name in set(schedules or {}) & set(more_schedules):
-            raise ValueError(
-                f"LossScheduler: {name} must have one schedule, got {(schedules or {})[name]!r} and {more_schedules[name]!r}."
-            )
-        self.schedules = checked_schedules(loss, {**(schedules or {}), **more_schedules})
+        self.schedules = checked_schedules(loss, schedules or {}, more_schedules)
         if not self.schedules:
             raise ValueError("LossScheduler: give a schedule for at least one parameter, got none.")
         for schedule in self.schedules.values():
@@ -102,14 +99,14 @@ class LossScheduler:
             self._parameters[path].set(value)
 
 
-def checked_schedules(loss: ClassificationLoss, schedules: Mapping[str, Schedule | str | float]) -> dict[str, Schedule]:
+def checked_schedules(loss: ClassificationLoss, *schedules: Mapping[str, Schedule | str | float]) -> dict[str, Schedule]:
     """Return the schedules by the path of their parameter; raise an error for an unknown one or a value out of its range."""
     known = adjustable_numbers(loss)
     found: dict[str, Schedule] = {}
-    for name, schedule in schedules.items():
+    for name, schedule in chain.from_iterable(each.items() for each in schedules):
         path = path_of(name, known, owner="LossScheduler")
         if path in found:
-            raise ValueError(f"LossScheduler: {path} must have one schedule, got another by the name {name!r}.")
+            raise ValueError(f"LossScheduler: {path} must have one schedule, got {found[path]} and {schedule}.")
         found[path] = _as_schedule(name, schedule)
     for path, schedule in found.items():
         known[path].check(schedule.extremes())

@@ -161,7 +161,8 @@ def _upon(inner: ClassificationLoss | Objective | None, owner: str, **changes: A
         raise TypeError(f"{owner}: loss must be a loss or an objective, got {inner!r}.")
     base = inner if isinstance(inner, Objective) else Objective(inner or CrossEntropyLoss())
     if "head" in changes and base.head is not nn.Linear:
-        raise ValueError(f"{owner}: its loss must not bring a final layer of its own, got {base.head}.")
+        layer = base.head.func if isinstance(base.head, partial) else base.head
+        raise ValueError(f"{owner}: its loss must not bring a final layer of its own, got {getattr(layer, '__name__', layer)}.")
     return replace(base, name="", **changes)
 
 

@@ -3,7 +3,7 @@
 import argparse
 
 NAME = "show"
-HELP = "show one loss or objective: formula, parameters, when to use it, reference"
+HELP = "show one loss, objective or schedule: formula, parameters, when to use it, reference"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

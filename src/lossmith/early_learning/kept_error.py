@@ -135,7 +135,7 @@ class KeptError:
         return float(value), float(error)
 
     def _samples(self, num_classes: int) -> int:
-        samples = self.sampling.samples or default_samples
+        samples = default_samples if self.sampling.samples is None else self.sampling.samples
         return samples(num_classes) if callable(samples) else samples
 
     def _curve(self, loss: ClassificationLoss, num_classes: int) -> Tensor:

@@ -8,9 +8,6 @@ from torch import Tensor
 __all__ = ["ClassIndices", "are_all_classes", "are_usual", "check_shapes", "one_hot"]
 
 
-_MULTI_HOT = "; if it has a number for every class, .float() makes probabilities of it"
-
-
 def check_shapes(owner: str, logits: Tensor, target: Tensor, sample_weight: Tensor | None, weight: Tensor | None) -> None:
     """Raise an error that names the argument, what was expected and what came."""
     for name, value in (("logits", logits), ("target", target), ("sample_weight", sample_weight)):
@@ -28,9 +25,11 @@ def check_shapes(owner: str, logits: Tensor, target: Tensor, sample_weight: Tens
     expected = logits.shape if target.is_floating_point() else indices_shape
     if target.shape != expected:
         kind = "probabilities" if target.is_floating_point() else f"class indices ({target.dtype})"
+        is_multi_hot = target.shape == logits.shape
+        hint = "; if it has a number for every class, .float() makes probabilities of it" if is_multi_hot else ""
         raise ValueError(
             f"{owner}: target of {kind} must have shape {tuple(expected)} for logits of shape {tuple(logits.shape)},"
-            f" got {tuple(target.shape)}{'' if kind == 'probabilities' or target.shape != logits.shape else _MULTI_HOT}."
+            f" got {tuple(target.shape)}{hint}."
         )
     if sample_weight is not None and sample_weight.shape != indices_shape:
         raise ValueError(f"{owner}: sample_weight must have shape {tuple(indices_shape)}, got {tuple(sample_weight.shape)}.")

@@ -11,7 +11,7 @@ __all__ = ["Directions", "inverse_norm", "sum_of_squares"]
 
 # For a norm torch adds up squares one after another, in at least 8 sums where they are adjacent: not too many at a time.
 _LONGEST_NORM = 128
-# So does the gradient of normalised weights with products, whose sum may then be off by 2**-18 of its largest terms.
+# So does the gradient of normalised weights with products, whose sum may then be off by 2**-17 of its largest terms.
 _LONGEST_PULL = 1024
 # The third power of norms up to this and down to its reciprocal is a number in single precision.
 _MODERATE = 1e10
