@@ -282,6 +282,31 @@ def test_logit_norm_of_logits_of_any_size(exponent: int) -> None:
     assert_rounding(results[1][1], results[0][1], rounding * results[0][1].abs().max().item())
 
 
+@pytest.mark.parametrize("tau", [1.0, 0.2, 0.14, 0.04, 0.0279, 0.0277])
+@pytest.mark.parametrize("num_classes", [2, 3, 65, 1000, 1025])
+@pytest.mark.parametrize("values", ["normal", "right", "wrong"])
+def test_logit_norm_of_every_confidence(tau: float, num_classes: int, values: str) -> None:
+    torch.manual_seed(0)
+    target = torch.randint(num_classes, (16,))
+    logits = torch.randn(16, num_classes)
+    if values != "normal":
+        ahead = (target if values == "right" else (target + 1) % num_classes).unsqueeze(1)
+        logits = (0.05 * logits).scatter(1, ahead, torch.logspace(-1, 1.5, 16).unsqueeze(1))
+    leaf, wide = logits.clone().requires_grad_(), logits.double().requires_grad_()
+    losses = LogitNormLoss(tau, reduction="none")(leaf, target)
+    losses.sum().backward()
+    scaled = F.normalize(wide) / tau
+    others = torch.logsumexp(scaled.scatter(1, target.unsqueeze(1), -math.inf), 1)
+    expected = F.softplus(others - scaled.gather(1, target.unsqueeze(1)).squeeze(1), threshold=700)
+    (slopes,) = torch.autograd.grad(expected.sum(), wide)
+    # Eight roundings of exponents that are 1 / tau in size; the gradient is a difference of terms of the size of what p leaves.
+    rounding = 8 * max(1 / tau, 4) * 2**-24
+    assert ((losses.double() - expected).abs() <= rounding * expected).all()
+    terms = -torch.expm1(-expected) / (tau * wide.norm(dim=1))
+    assert leaf.grad is not None
+    assert ((leaf.grad.double() - slopes).abs() <= rounding * terms.unsqueeze(1)).all()
+
+
 PLAIN: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "label-smoothing": lambda z, y: F.cross_entropy(z, y, label_smoothing=0.1, reduction="none") / 0.9,
     "logit-penalty(beta=0.01)": lambda z, y: F.cross_entropy(z, y, reduction="none") + 0.01 * z.square().sum(1),

@@ -129,7 +129,7 @@ class ClassificationLoss(nn.Module):
 
     def _usual_mean(self, logits: Tensor, target: Tensor) -> Tensor | None:
         """Return the mean of the losses where nothing but that is asked for, as nearly always: no operation more than needed."""
-        if self.reduction != "mean" or self.label_smoothing or self.weight is not None:
+        if self.reduction != "mean" or self.label_smoothing or self._has_class_weights():
             return None
         if target.is_floating_point():
             has_own_meaning = type(self).weighted_soft_losses is not ClassificationLoss.weighted_soft_losses
@@ -138,6 +138,12 @@ class ClassificationLoss(nn.Module):
             is_plain = are_all_classes(target, logits.shape[1], self.ignore_index)
         rule = self.rule(logits, target) if is_plain else None
         return None if rule is None else rowwise_mean(rule, logits, target)
+
+    def _has_class_weights(self) -> bool:
+        buffers = self._buffers  # where nn.Module looks for self.weight after it has looked everywhere else
+        if "weight" in buffers:
+            return buffers["weight"] is not None
+        return self.weight is not None
 
     def _soft(self, logits: Tensor, probabilities: Tensor) -> tuple[Tensor, None]:
         if self.ignore_index >= 0:

@@ -1,5 +1,6 @@
 """Cross-entropy of logits that are scaled to one length."""
 
+import math
 from typing import Unpack
 
 import torch
@@ -11,9 +12,13 @@ from lossmith.losses.term_rules import sum_of_surprises
 from lossmith.numerics.norms import Directions, inverse_norm
 from lossmith.numerics.precision import rounded
 from lossmith.numerics.rowwise import FEW_PASSES, MANY_PASSES, Evaluation, IndexRule, Rule, in_blocks
-from lossmith.numerics.softmax import ClassProbabilities, target_softmax
+from lossmith.numerics.softmax import ClassProbabilities, target_softmax, values_are_at_hand
 
 __all__ = ["LogitNormLoss"]
+
+_LOG2_E = math.log2(math.e)
+# The exponentials of vectors that are shorter than this, their sums and their quotients are numbers in single precision.
+_SHORT = 36.0
 
 
 class LogitNormLoss(ClassificationLoss):
@@ -65,13 +70,31 @@ class _Target(IndexRule):
         self.length = 1 / tau
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        return in_blocks(self._evaluate_rows, logits, target, self.at_once)
+        is_short = values_are_at_hand(logits) and logits.numel() > 0 and self.length < _SHORT
+        return in_blocks(self._by_powers if is_short else self._by_softmax, logits, target, self.at_once)
 
-    def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
+    def _by_powers(self, logits: Tensor, target: Tensor) -> Evaluation:
+        """No exponential of v is out of range, so that none needs to be divided by the largest, or by their sum but at the end.
+
+        ``e**v`` is ``2**(v log2(e))``, the fastest exponential of torch, whose factor costs nothing here.
+        """
+        index, directions = target.unsqueeze(1), Directions(logits, self.length * _LOG2_E)
+        powers = directions.scaled.exp2_()
+        own, total = powers.gather(1, index), powers.sum(1, keepdim=True)
+        inverse = total / own
+        if inverse.amin().item() > 2:
+            losses, rest = inverse.log_(), total - own
+        else:  # what one class leaves to the others is lost in the sum of all
+            rest = powers.scatter_(1, index, 0.0).sum(1, keepdim=True)
+            losses, total = torch.log1p(rest / own), own + rest
+        lengths = torch.scalar_tensor(self.length * self.share, dtype=logits.dtype, device=logits.device) / total
+        return losses.squeeze(1), (directions.pull_back(powers.scatter_(1, index, -rest), lengths),)
+
+    def _by_softmax(self, logits: Tensor, target: Tensor) -> Evaluation:
         directions = Directions(logits, self.length)
         value, gradient = self._value_and_gradient(directions.scaled, target)
         del directions.scaled  # makes room for the next buffer
-        return rounded(value.squeeze(1), logits), (directions.pull_back(gradient, self.share),)
+        return rounded(value.squeeze(1), logits), (directions.pull_back(gradient, self.length * self.share),)
 
     def _value_and_gradient(self, normalized: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         softmax = target_softmax(normalized, target.unsqueeze(1))
@@ -83,6 +106,9 @@ class _EveryClass(_Target):
 
     factor = -1.0
     at_once = MANY_PASSES
+
+    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
+        return in_blocks(self._by_softmax, logits, target, self.at_once)
 
     def _value_and_gradient(self, normalized: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         return sum_of_surprises(normalized, target)

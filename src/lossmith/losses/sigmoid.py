@@ -82,7 +82,7 @@ class _SigmoidTarget(IndexRule):
 
     def _evaluate_rows(self, logits: Tensor, target: Tensor, place: Tensor | None) -> Evaluation:
         losses, slopes = losses_and_slopes(logits, target.unsqueeze(1), self.share, place)
-        return losses.squeeze(1), (slopes,)
+        return losses, (slopes,)
 
 
 class _Presence(GradientRule):

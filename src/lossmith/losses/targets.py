@@ -7,6 +7,8 @@ from torch import Tensor
 
 __all__ = ["ClassIndices", "are_all_classes", "are_usual", "check_shapes", "one_hot"]
 
+_PRECISIONS = (torch.float32, torch.float64)
+
 
 def check_shapes(owner: str, logits: Tensor, target: Tensor, sample_weight: Tensor | None, weight: Tensor | None) -> None:
     """Raise an error that names the argument, what was expected and what came."""
@@ -39,12 +41,14 @@ def check_shapes(owner: str, logits: Tensor, target: Tensor, sample_weight: Tens
 
 def are_usual(logits: object, target: object) -> bool:
     """Whether these are some logits ``(N, C)`` and targets, of either kind, that need no conversion, as nearly always."""
-    if type(logits) is not Tensor or type(target) is not Tensor or logits.dtype not in (torch.float32, torch.float64):
+    if type(logits) is not Tensor or type(target) is not Tensor:
         return False
-    shape = logits.shape
-    if len(shape) != 2 or not shape[0] or not shape[1]:
+    dtype, shape, of_target = logits.dtype, logits.shape, target.shape
+    if dtype not in _PRECISIONS or len(shape) != 2 or 0 in shape:
         return False
-    return target.shape == shape[:1] if target.dtype is torch.int64 else target.dtype is logits.dtype and target.shape == shape
+    if target.dtype is torch.int64:
+        return len(of_target) == 1 and of_target[0] == shape[0]
+    return target.dtype is dtype and of_target == shape
 
 
 class ClassIndices(NamedTuple):

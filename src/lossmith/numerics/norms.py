@@ -18,6 +18,8 @@ _MODERATE = 1e10
 # So many squares find room in the cache, where they are added up at no cost.
 _CACHED = 1 << 19
 
+_normalized_weights_backward = torch.ops.aten._weight_norm_interface_backward.default
+
 
 def inverse_norm(vectors: Tensor, dim: int) -> Tensor:
     """Return ``1 / ||v||`` along a dimension, which is kept with size 1; a vector of zeros counts as one of length 1.
@@ -75,11 +77,12 @@ class Directions:
 
     def __init__(self, vectors: Tensor, length: float) -> None:
         self._vectors = vectors
-        self._length = length
         self._norm = norm = self._moderate_norm()
         if norm is None:
             self._inverse = inverse_norm(vectors, 1)
-        self.scaled = vectors * (self._inverse * length if norm is None else length / norm)
+            self.scaled = vectors * (self._inverse * length)
+        else:
+            self.scaled = vectors * (torch.scalar_tensor(length, dtype=norm.dtype, device=norm.device) / norm)
 
     def _moderate_norm(self) -> Tensor | None:
         """Return the norms, unless some are so large or so small that their powers are out of range."""
@@ -89,22 +92,22 @@ class Directions:
         norm = _norm(vectors, 1)
         return norm if _are_between(1 / _MODERATE, norm, _MODERATE) else None
 
-    def pull_back(self, grad: Tensor, share: float) -> Tensor:
-        """Return ``share`` times the gradient with respect to the vectors, from that with respect to the scaled ones.
+    def pull_back(self, grad: Tensor, factor: Tensor | float) -> Tensor:
+        """Return ``factor / ||v||`` times what of ``grad`` is at right angles to ``v``; the factor may be one for each row.
 
-        It is ``length / ||v||`` times what of ``grad`` is at right angles to ``v``: ``g - v (v . g) / ||v||**2``. Where ``v`` is
-        0, ``||v||`` stands for 1, a constant, so that the same formula holds.
+        That is ``g - v (v . g) / ||v||**2``, and the gradient with respect to the vectors, if ``grad`` is that with respect to
+        the scaled ones and the factor their length. Where ``v`` is 0, ``||v||`` stands for 1, a constant, so that the same
+        formula holds.
         """
-        vectors, length = self._vectors, self._length * share
+        vectors = self._vectors
         if self._norm is not None and vectors.shape[1] <= _LONGEST_PULL:
             # Networks with normalised weights have one operation for all of this.
-            lengths = vectors.new_full((len(vectors), 1), length)
-            backward = torch.ops.aten._weight_norm_interface_backward.default
-            across: Tensor = backward(grad.contiguous(), vectors, lengths, self._norm, 0)[0]
+            lengths = factor if isinstance(factor, Tensor) else torch.full_like(self._norm, factor)
+            across: Tensor = _normalized_weights_backward(grad.contiguous(), vectors, lengths, self._norm, 0)[0]
             return across
-        inverse = self._inverse if self._norm is None else 1 / self._norm
+        inverse = self._inverse if self._norm is None else self._norm.reciprocal()
         along = inverse * (vectors * grad).sum(1, keepdim=True)
-        return torch.addcmul(grad, vectors, -inverse * along) * (inverse * length)
+        return torch.addcmul(grad, vectors, -inverse * along) * (inverse * factor)
 
 
 def sum_of_squares(vectors: Tensor, dim: int) -> Tensor:

@@ -6,12 +6,14 @@ in reverse and forward mode, and that can be differentiated again.
 """
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor
 
 from lossmith.numerics.temporaries import is_in_forward_mode, scale_kept
+from lossmith.numerics.tracing import is_traced
 
 __all__ = [
     "FEW_PASSES",
@@ -110,11 +112,10 @@ def rowwise_loss(rule: Rule, logits: Tensor, target: Tensor) -> Tensor:
 
 
 def rowwise_mean(rule: Rule, logits: Tensor, target: Tensor) -> Tensor:
-    """Return the mean of the losses; in eager mode as one operation, which saves much of the cost of small batches."""
+    """Return the mean of the losses of logits ``(N, C)``; in eager mode as one operation, which saves much for small batches."""
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return rowwise_loss(rule, logits, target).mean()
-    mean: Tensor = _EagerMean.apply(logits, target, rule)  # type: ignore[no-untyped-call]
-    return mean
+    return _apply_mean(logits, target, rule)
 
 
 def refuse_forward_mode_twice() -> None:
@@ -224,17 +225,30 @@ class _EagerLoss(torch.autograd.Function):
         return _tangent(ctx, tangent, target_tangent)
 
 
+# Within an operation nothing is recorded; this says so once, instead of letting every operation find out.
+_below_autograd = getattr(torch._C, "_AutoDispatchBelowAutograd", nullcontext)
+
+
+def _mean(losses: Tensor) -> Tensor:
+    """Return the mean, for which torch divides with two more operations."""
+    if not losses.is_cpu or is_traced():
+        return losses.mean()
+    return torch.scalar_tensor(losses.sum().item() / losses.numel(), dtype=losses.dtype, device="cpu")
+
+
 class _EagerMean(torch.autograd.Function):
     """For plain calls whose losses are averaged."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, target: Tensor, rule: Rule) -> Tensor:
-        ctx.share = 1 / (logits.numel() // logits.shape[1])
+        ctx.share = 1 / logits.shape[0]
         if rule.takes_share:
             rule.share = ctx.share
-        losses, saved = rule.evaluate(logits, target)
+        with _below_autograd():
+            losses, saved = rule.evaluate(logits, target)
+            mean = _mean(losses)
         _keep(ctx, logits, target, rule, saved)
-        return losses.mean()
+        return mean
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
@@ -243,6 +257,10 @@ class _EagerMean(torch.autograd.Function):
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor | None, target_tangent: Tensor | None, _: None) -> Tensor:
         return _tangent(ctx, tangent, target_tangent).mean()
+
+
+# What is done before this by Function.apply is of use only under torch.func.
+_apply_mean: Callable[[Tensor, Tensor, Rule], Tensor] = super(torch.autograd.Function, _EagerMean).apply
 
 
 def evaluate_again(rule: Rule, logits: Tensor, target: Tensor, rows: Tensor | None, evaluation: Evaluation) -> Evaluation:
@@ -261,6 +279,8 @@ def in_blocks(
     evaluate: Callable[[Tensor, Tensor], Evaluation], logits: Tensor, target: Tensor, at_once: int = MANY_PASSES
 ) -> Evaluation:
     """Apply ``evaluate`` to blocks of rows, unless there are ``at_once`` elements or fewer."""
+    if logits.numel() <= at_once:
+        return evaluate(logits, target)
     return in_blocks_of(lambda rows, labels, _: evaluate(rows, labels), logits, target, at_once)
 
 
@@ -272,7 +292,9 @@ def in_blocks_of(
 ) -> Evaluation:
     """Do the same for an ``evaluate`` that can write the first thing to be kept to where it belongs, its third argument."""
     size = logits.numel()
-    if size <= at_once or not logits.is_cpu or torch.compiler.is_compiling() or torch.is_grad_enabled():
+    if size <= at_once:
+        return evaluate(logits, target, None)
+    if not logits.is_cpu or torch.compiler.is_compiling() or torch.is_grad_enabled():
         return evaluate(logits, target, None)
     rows = max(1, BLOCK_ELEMENTS * logits.shape[0] // size)
     losses = logits.new_empty(target.shape[:1] + logits.shape[2:])

@@ -14,6 +14,8 @@ __all__ = ["losses_and_slopes", "softplus"]
 # In rows as long as this, logarithms are taken of products of four.
 _LONG = 64
 
+_log_sigmoid_backward = torch.ops.aten.log_sigmoid_backward.grad_input
+
 
 def softplus(x: Tensor) -> Tensor:
     """Return ``log(1 + exp(x))``; beyond 40 it is ``x`` in double precision, too."""
@@ -26,20 +28,23 @@ def losses_and_slopes(x: Tensor, present: Tensor, share: float = 1.0, place: Ten
     Its gradient, times ``share``, comes second; ``place`` is where it may be written.
 
     >>> losses_and_slopes(torch.tensor([[0.0, 9.0, -50.0]]), torch.tensor([[1]]))
-    (tensor([[0.6933]]), tensor([[ 5.0000e-01, -1.2339e-04,  1.9287e-22]]))
+    (tensor([0.6933]), tensor([[ 5.0000e-01, -1.2339e-04,  1.9287e-22]]))
     """
     if values_are_at_hand(x) and x.numel():
         for exponential, least in _EXPONENTIALS[x.dtype]:
-            odds = exponential(x)
-            own = odds.gather(1, present).reciprocal_()
-            total = _sum_of_log1p(odds.scatter_(1, present, own))
+            odds = exponential(x, present)
+            total = _sum_of_log1p(odds)
             low, high = torch.aminmax(total)
-            if low.item() > least * x.shape[1] and high.item() < math.inf:  # nor are they no numbers
-                slopes = _times_probability(share, odds, odds if place is None else place)
-                return total, slopes.scatter_(1, present, slopes.gather(1, present).neg_())
+            if low.item() >= least * x.shape[1] and high.item() < math.inf:  # nor are they no numbers
+                return total, _turn_(_times_probability(share, odds, odds if place is None else place), present)
     turned = x.scatter(1, present, -x.gather(1, present))
     slopes = torch.sigmoid(turned) * share
-    return softplus(turned).sum(1, keepdim=True), slopes.scatter(1, present, -slopes.gather(1, present))
+    return softplus(turned).sum(1), slopes.scatter(1, present, -slopes.gather(1, present))
+
+
+def _turn_(x: Tensor, present: Tensor) -> Tensor:
+    """Change the sign at one class of each row, in place."""
+    return x.scatter_(1, present, -1.0, reduce="multiply")
 
 
 def _times_probability(factor: float, odds: Tensor, place: Tensor) -> Tensor:
@@ -47,13 +52,17 @@ def _times_probability(factor: float, odds: Tensor, place: Tensor) -> Tensor:
 
     For torch that is a slope of the sigmoid's logarithm, and one operation.
     """
-    slope = torch.scalar_tensor(factor, dtype=odds.dtype, device=odds.device).expand_as(odds)
-    product: Tensor = torch.ops.aten.log_sigmoid_backward.grad_input(slope, odds, odds, grad_input=place)
+    slope = torch.scalar_tensor(factor, dtype=odds.dtype, device=odds.device)
+    product: Tensor = _log_sigmoid_backward(slope, odds, odds, grad_input=place)
     return product
 
 
-def _exp_by_2(x: Tensor) -> Tensor:
-    return (x * _log2_e()).exp2_()
+def _exponential(x: Tensor, present: Tensor) -> Tensor:
+    return _turn_(x.clone(), present).exp_()
+
+
+def _power_of_2(x: Tensor, present: Tensor) -> Tensor:
+    return _turn_(x * _log2_e(), present).exp2_()
 
 
 @cache
@@ -62,12 +71,12 @@ def _log2_e() -> Tensor:
     return torch.tensor(math.log2(math.e), dtype=torch.float32, device="cpu")
 
 
-# How to compute exponentials, and the least sum of a row, as a multiple of its length, for which that is exact. The fastest in
-# torch, 2**(x log2(e)), has the rounding of the product, 24 * 2**-24 for x = -24: too much if nothing is larger. The other bounds
-# are those of sums to which reciprocals of infinite exponentials, which are not 0, would not have added anything.
+# How to compute exponentials, of -x where a class is present, and the least sum of a row, as a multiple of its length, for which
+# that is exact. The fastest in torch, 2**(x log2(e)), has the rounding of the product, 24 * 2**-24 for x = -24: too much if
+# nothing is larger.
 _EXPONENTIALS = {
-    torch.float32: ((_exp_by_2, math.exp(-24)), (torch.exp, 2.0**-100)),
-    torch.float64: ((torch.exp, 2.0**-960),),
+    torch.float32: ((_power_of_2, math.exp(-24)), (_exponential, 0.0)),
+    torch.float64: ((_exponential, 0.0),),
 }
 
 
@@ -77,10 +86,13 @@ def _sum_of_log1p(x: Tensor) -> Tensor:
     ``(1 + a)(1 + b) = 1 + (a + b + a b)``: every fold halves their number, and nothing cancels.
     """
     if x.shape[1] < _LONG:
-        return torch.log1p(x).sum(1, keepdim=True)
-    quarter, left = x.shape[1] // 4, x.shape[1] % 4
-    first, second = x.narrow(1, 0, 2 * quarter), x.narrow(1, 2 * quarter, 2 * quarter)
-    pairs = (first + second).addcmul_(first, second)
-    first, second = pairs.narrow(1, 0, quarter), pairs.narrow(1, quarter, quarter)
-    total = first.add_(second.addcmul_(second, first)).log1p_().sum(1, keepdim=True)
-    return total.add_(torch.log1p(x[:, -left:]).sum(1, keepdim=True)) if left else total
+        return torch.log1p(x).sum(1)
+    left = x.shape[1] % 4
+    folded = _folded(_folded(x.narrow(1, 0, x.shape[1] - left) if left else x))
+    total = folded.log1p_().sum(1)
+    return total.add_(torch.log1p(x[:, -left:]).sum(1)) if left else total
+
+
+def _folded(x: Tensor) -> Tensor:
+    first, second = x.chunk(2, 1)
+    return torch.addcmul(second, first, second).add_(first)

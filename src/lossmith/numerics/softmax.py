@@ -33,6 +33,7 @@ LOWEST_LOG = math.log(_SMALLEST)
 # torch's softmax adds up exponentials one after another, in 8 sums where classes are adjacent and else in one. If they are many
 # and one is large, its rounding at each step is a common error of all probabilities: above 2**-21 in single precision for more.
 _LONGEST_SUM = 8
+_ROUNDING = {dtype: 4 * torch.finfo(dtype).eps for dtype in (torch.float32, torch.float64)}
 # Where so little is left beside the largest probability, all others are behind by so much that the rounding of the difference
 # counts: gradients of which every entry is as small have to have them from double precision.
 _LITTLE = math.exp(-16)
@@ -182,7 +183,7 @@ def _sums_are_long(logits: Tensor) -> bool:
 
 def _is_off(total: Tensor) -> bool:
     smallest, largest = torch.aminmax(total)
-    rounding = 4 * torch.finfo(total.dtype).eps
+    rounding = _ROUNDING[total.dtype]
     return not (smallest.item() > 1 - rounding and largest.item() < 1 + rounding)
 
 
