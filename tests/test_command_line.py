@@ -79,6 +79,15 @@ def test_show_schedule(name, capsys):
     assert capsys.readouterr().out.startswith(f"{name}: a schedule")
 
 
+@pytest.mark.parametrize("name", ["two-pass-cot", "cot", "nce-agce"])
+def test_show_names_presets_that_can_be_read(name, capsys):
+    assert main(["show", name]) == 0
+    lines = [line.split(" = ") for line in capsys.readouterr().out.splitlines() if line.startswith(f"  {name}@10")]
+    assert len(lines) == 3
+    for preset, written in lines:
+        assert repr(make_objective(preset.strip()).loss) == repr(make_objective(written).loss)
+
+
 def test_show_takes_spaces(capsys):
     assert main(["show", " cosine-softmax (tau=0.1) "]) == 0
     assert capsys.readouterr().out.startswith("cosine-softmax (tau=0.1): an objective")

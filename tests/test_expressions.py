@@ -1,6 +1,7 @@
 """Losses from text, sums of losses, and the printed form."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -9,7 +10,19 @@ from hypothesis import strategies as st
 
 import lossmith
 from cases import CASES
-from lossmith import LOSSES, CrossEntropyLoss, FocalLoss, LogitBias, MAELoss, NormalizedCrossEntropyLoss, WeightedSum, make_loss
+from lossmith import (
+    LOSSES,
+    ComplementObjective,
+    CrossEntropyLoss,
+    FocalLoss,
+    LogitBias,
+    MAELoss,
+    NormalizedCrossEntropyAGCELoss,
+    NormalizedCrossEntropyLoss,
+    NormalizedFocalMAELoss,
+    WeightedSum,
+    make_loss,
+)
 
 LOGITS = torch.randn(16, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 TARGET = torch.randint(4, (16,), generator=torch.Generator().manual_seed(1))
@@ -70,6 +83,32 @@ def test_arithmetic():
     assert isinstance(loss, WeightedSum)
     assert str(loss) == "2.0*ce + 1.0*mae + 1.0*focal(gamma=2.0)"
     torch.testing.assert_close(loss(LOGITS, TARGET), expected, rtol=1e-13, atol=0)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"complement-entropy": 0.5, "ce": 2.0, "mae": -1.0},
+        {"logit-norm(tau=0.2)": 1.0, "squared-error": 3.0, "nce": 1.0},
+        {"label-smoothing": -2.0, "mpce": 1.0, "logit-penalty": 0.1},
+        {"bi-tempered(t1=0.8, t2=1.2)": 1.0, "gce": 0.3},
+        {"smooth-topk(k=2)": 1.0, "focal": 0.3, "sigmoid": 2.0},
+    ],
+    ids=", ".join,
+)
+@pytest.mark.parametrize("kind", ["indices", "probabilities"])
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_a_sum_is_the_sum_of_its_parts(parts, kind, reduction):
+    target = TARGET if kind == "indices" else torch.softmax(LOGITS.flip(0), 1).requires_grad_()
+    logits = LOGITS.clone().requires_grad_()
+    leaves = [leaf for leaf in (logits, target) if leaf.requires_grad]
+    whole = make_loss(" + ".join(f"{factor}*{loss}" for loss, factor in parts.items()), reduction=reduction)
+    separate = [factor * make_loss(loss, reduction=reduction)(logits, target) for loss, factor in parts.items()]
+    values = whole(logits, target), sum(separate)
+    slopes = [torch.autograd.grad(value.square().sum(), leaves, create_graph=True) for value in values]
+    bends = [torch.autograd.grad(slope[0].square().sum(), leaves) for slope in slopes]
+    for found, expected in zip((values[0], *slopes[0], *bends[0]), (values[1], *slopes[1], *bends[1]), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-13)
 
 
 def test_options_reach_every_part():
@@ -199,6 +238,19 @@ def test_what_cannot_be_read(expression, message):
     with pytest.raises(ValueError) as caught:
         make_loss(expression)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("loss", "name", "message"),
+    [
+        (ComplementObjective, "gamm", "ComplementObjective: unknown parameter 'gamm'; did you mean 'gamma'?"),
+        (NormalizedCrossEntropyAGCELoss, "bta", "NormalizedCrossEntropyAGCELoss: unknown parameter 'bta'; did you mean 'beta'?"),
+        (NormalizedFocalMAELoss, "foo", "NormalizedFocalMAELoss: unknown parameter 'foo'."),
+    ],
+)
+def test_misspelt_parameters_of_combinations(loss, name, message):
+    with pytest.raises(TypeError, match=re.escape(message)):
+        loss(**{name: 1.0})
 
 
 def test_parts_must_agree():

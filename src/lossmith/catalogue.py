@@ -8,7 +8,7 @@ from textwrap import shorten
 from lossmith.losses import LOSSES, ClassificationLoss, WeightedSum, make_loss
 from lossmith.losses.nearest import nearest
 from lossmith.losses.printed_form import printed_call
-from lossmith.objectives import OBJECTIVES, make_objective
+from lossmith.objectives import OBJECTIVES, PRESETS_OF_A_LOSS, make_objective
 from lossmith.published_trainings import DATA_SETS, PRESETS
 from lossmith.schedules import SCHEDULES, make_schedule
 
@@ -54,10 +54,7 @@ def description(expression: str) -> str:
     made = make_objective(expression).loss if name in PRESETS else make_loss(expression)
     loss, name = type(made), made.name
     parts = [f"{made}: lossmith.{loss.__name__}", _documentation(loss), _parameters(made)]
-    if loss.presets:
-        written = [f"  {name}@{classes} = {loss.for_classes(classes)!r}" for classes in loss.presets]
-        parts.append("\n".join(["Published for a number of classes:", *written]))
-    return "\n\n".join(part for part in (*parts, _published(name)) if part)
+    return "\n\n".join(part for part in (*parts, _published_by_classes(name, loss), _published(name)) if part)
 
 
 def _objective_description(name: str, expression: str) -> str:
@@ -67,6 +64,8 @@ def _objective_description(name: str, expression: str) -> str:
     parameters = [f"  {_objective_parameter(each)}" for each in inspect.signature(OBJECTIVES[name]).parameters.values()]
     if parameters:
         parts.append("\n".join(["Parameters and their defaults:", *parameters]))
+    if name in PRESETS_OF_A_LOSS:
+        parts.append(_published_by_classes(name, PRESETS_OF_A_LOSS[name]))
     return "\n\n".join(part for part in (*parts, _published(name)) if part)
 
 
@@ -83,6 +82,13 @@ def _objective_parameter(parameter: inspect.Parameter) -> str:
     if parameter.default is None:
         return f"{parameter.name}, any; its default if not given"
     return parameter.name if parameter.default is parameter.empty else f"{parameter.name} = {parameter.default!r}"
+
+
+def _published_by_classes(name: str, loss: type[ClassificationLoss]) -> str:
+    """Return how the presets for numbers of classes are written, and what they stand for; nothing where there are none."""
+    written = {classes: repr(loss.for_classes(classes)).removeprefix(loss.name) for classes in loss.presets}
+    lines = [f"  {name}@{classes} = {name}{parameters}" for classes, parameters in written.items()]
+    return "\n".join(["Published for a number of classes:", *lines]) if lines else ""
 
 
 def _published(name: str) -> str:

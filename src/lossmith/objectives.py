@@ -227,6 +227,9 @@ OBJECTIVES: dict[str, Callable[..., Objective]] = {
 }
 """Objectives that are more than a loss, by name. Every loss, and every sum of losses, is an objective, too."""
 
+PRESETS_OF_A_LOSS: dict[str, type[ClassificationLoss]] = {"two-pass-cot": ComplementObjective}
+"""Objectives with the parameters that are published for a loss, by number of classes."""
+
 
 def make_objective(expression: str, **options: Unpack[Options]) -> Objective:
     """Read an objective from text: one of the catalogue, or any loss; with ``@`` what a paper trained it with on a data set.
@@ -270,8 +273,8 @@ class _ObjectiveReader(ExpressionReader):
     def _preset(self, name: str, factory: Callable[..., Any]) -> dict[str, Any]:
         preset = self._peek().text
         if preset.isdigit():
-            if name == "two-pass-cot":
-                factory = ComplementObjective
+            if name in PRESETS_OF_A_LOSS:
+                factory = PRESETS_OF_A_LOSS[name]
             elif name in PRESETS and name not in LOSSES:
                 raise ValueError(f"make_objective: {name} has presets for {_or(DATA_SETS)}, got {preset} in {self._text!r}.")
             return super()._preset(name, factory)

@@ -5,7 +5,7 @@ from typing import NamedTuple, Unpack
 import torch
 from torch import Tensor
 
-from lossmith.losses.contract import ClassificationLoss, Options
+from lossmith.losses.contract import ClassificationLoss, Options, check_option_names
 from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.limits import Limits
 from lossmith.losses.weighted_sum import WeightedSum
@@ -64,6 +64,7 @@ class ComplementObjective(WeightedSum):
     presets = {10: {"gamma": 0.1}, 100: {"gamma": 0.01}, 1000: {"gamma": 0.001}}
 
     def __init__(self, gamma: float = 1.0, **options: Unpack[Options]) -> None:
+        check_option_names(type(self), options)
         super().__init__([CrossEntropyLoss(**options), ComplementEntropyLoss(**options)], [1.0, 1.0])
         self.gamma = gamma
 

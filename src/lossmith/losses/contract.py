@@ -5,7 +5,7 @@ checks, shapes, precision, class weights, ignored targets, label smoothing, exam
 """
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict
 
 import torch
@@ -20,7 +20,7 @@ from lossmith.numerics.rowwise import Rule, rowwise_loss, rowwise_mean
 if TYPE_CHECKING:
     from lossmith.losses.weighted_sum import WeightedSum
 
-__all__ = ["ClassificationLoss", "Options"]
+__all__ = ["ClassificationLoss", "Options", "check_option_names"]
 
 Reduction = Literal["mean", "sum", "none"]
 
@@ -60,9 +60,7 @@ class ClassificationLoss(nn.Module):
         **unknown: Any,
     ) -> None:
         super().__init__()
-        for name in unknown:
-            known = [*inspect.signature(type(self)).parameters, *Options.__annotations__]
-            raise TypeError(f"{type(self).__name__}: unknown parameter {name!r}{nearest(name, known)}")
+        check_option_names(type(self), unknown)
         self.register_buffer("weight", _as_class_weights(weight, type(self).__name__))
         self.ignore_index = ignore_index
         self.reduction = reduction
@@ -140,10 +138,8 @@ class ClassificationLoss(nn.Module):
         return None if rule is None else rowwise_mean(rule, logits, target)
 
     def _has_class_weights(self) -> bool:
-        buffers = self._buffers  # where nn.Module looks for self.weight after it has looked everywhere else
-        if "weight" in buffers:
-            return buffers["weight"] is not None
-        return self.weight is not None
+        # This is where nn.Module finds self.weight after it has looked everywhere else.
+        return self._buffers["weight"] is not None
 
     def _soft(self, logits: Tensor, probabilities: Tensor) -> tuple[Tensor, None]:
         if self.ignore_index >= 0:
@@ -204,6 +200,14 @@ class ClassificationLoss(nn.Module):
         defaults = inspect.signature(ClassificationLoss).parameters
         options = {name: getattr(self, name) for name in Options.__annotations__}
         return {name: value for name, value in options.items() if isinstance(value, Tensor) or value != defaults[name].default}
+
+
+def check_option_names(owner: type[ClassificationLoss], options: Iterable[str]) -> None:
+    """Raise an error for the first that is no option."""
+    for name in options:
+        if name not in Options.__annotations__:
+            known = [*inspect.signature(owner).parameters, *Options.__annotations__]
+            raise TypeError(f"{owner.__name__}: unknown parameter {name!r}{nearest(name, known)}")
 
 
 def _reduce(losses: Tensor, share: Tensor | None, reduction: Reduction) -> Tensor:

@@ -1,5 +1,6 @@
 """The logit bias, which lets bounded losses learn with many classes."""
 
+from collections.abc import Callable
 from typing import Unpack
 
 import torch
@@ -10,6 +11,7 @@ from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.expectation import MAELoss
 from lossmith.losses.limits import Limits
 from lossmith.numerics.mean_activation import bias_for_mean_activation
+from lossmith.numerics.rowwise import Evaluation, IndexRule, Rule
 
 __all__ = ["MEAN_ACTIVATION", "LogitBias"]
 
@@ -62,6 +64,11 @@ class LogitBias(CompositeLoss):
         """The wrapped loss."""
         return self.parts[0]
 
+    def rule(self, logits: Tensor, target: Tensor) -> Rule | None:
+        """Return the rule of the wrapped loss, for biased logits; none for probabilities, whose gradient knows the bias."""
+        rule = None if target.is_floating_point() else self.loss.rule(logits, target)
+        return None if rule is None else _BiasedRule(rule, self._biased)
+
     def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
         """Return the wrapped loss of the biased logits."""
         return self.loss.example_losses(self._biased(logits, target), target)
@@ -92,8 +99,27 @@ class LogitBias(CompositeLoss):
         if target.is_floating_point():
             return logits + self.epsilon * target
         index = target.unsqueeze(1)
+        if not torch.compiler.is_compiling():
+            return logits.scatter_add(1, index, torch.full_like(index, self.epsilon, dtype=logits.dtype))
         # Multiplied, and not filled in, because a compiled multiplication serves every epsilon that a schedule sets.
         return logits.scatter_add(1, index, self.epsilon * torch.ones_like(index, dtype=logits.dtype))
+
+
+class _BiasedRule(IndexRule):
+    """A rule for logits with a bias, which is a constant to the gradient."""
+
+    def __init__(self, rule: Rule, bias: Callable[[Tensor, Tensor], Tensor]) -> None:
+        self.rule = rule
+        self.bias = bias
+        self.factor = rule.factor
+        self.takes_share = rule.takes_share
+
+    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
+        self.rule.share = self.share
+        return self.rule.evaluate(self.bias(logits, target), target)
+
+    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
+        return self.rule.pullback(grad, target, saved)
 
 
 def _epsilon(epsilon: float | None, num_classes: int | None) -> float:

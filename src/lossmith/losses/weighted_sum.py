@@ -6,14 +6,14 @@ from typing import Any, Unpack
 from torch import Tensor
 
 from lossmith.losses.composite import CompositeLoss
-from lossmith.losses.contract import ClassificationLoss, Options
+from lossmith.losses.contract import ClassificationLoss, Options, check_option_names
 from lossmith.losses.expectation import MAELoss
 from lossmith.losses.generalized import AsymmetricGeneralizedCrossEntropyLoss
 from lossmith.losses.limits import Limits
 from lossmith.losses.normalized import NormalizedCrossEntropyLoss, NormalizedFocalLoss
 from lossmith.losses.target_probability import TermLoss
 from lossmith.losses.term_rules import Term, rule_of_terms
-from lossmith.numerics.rowwise import Rule, rowwise_loss
+from lossmith.numerics.rowwise import Rule, SumRule, rowwise_loss
 
 __all__ = [
     "NormalizedCrossEntropyAGCELoss",
@@ -47,16 +47,24 @@ class WeightedSum(CompositeLoss):
         self.factors = [_checked(factor) for factor in factors]
 
     def rule(self, logits: Tensor, target: Tensor) -> Rule | None:
-        """Return the rule for the sum where all parts are sums of terms."""
+        """Return the rule for the sum, where every part has one."""
         terms, apart = self._terms_and_others()
-        return None if apart else rule_of_terms(terms, target)
+        if not apart:
+            return rule_of_terms(terms, target)
+        rules: list[tuple[float, Rule]] = [(1.0, rule_of_terms(terms, target))] if terms else []
+        for factor, loss in apart:
+            rule = loss.rule(logits, target)
+            if rule is None:
+                return None
+            rules.append((factor, rule))
+        return SumRule(rules)
 
     def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
         """Return the weighted sum of the parts for each example."""
-        terms, apart = self._terms_and_others()
-        losses = [factor * loss.example_losses(logits, target) for factor, loss in apart]
-        if terms:
-            losses.append(rowwise_loss(rule_of_terms(terms, target), logits, target))
+        rule = self.rule(logits, target)
+        if rule is not None:
+            return rowwise_loss(rule, logits, target)
+        losses = [factor * loss.example_losses(logits, target) for factor, loss in zip(self.factors, self.parts, strict=True)]
         return sum(losses[1:], start=losses[0])
 
     def _terms_and_others(self) -> tuple[tuple[Term, ...], list[tuple[float, ClassificationLoss]]]:
@@ -172,6 +180,7 @@ class NormalizedCrossEntropyMAELoss(_ActivePassive):
     presets = {10: {"alpha": 1.0, "beta": 20.0}, 100: {"alpha": 1.0, "beta": 20.0}, 1000: {"alpha": 1.0, "beta": 20.0}}
 
     def __init__(self, alpha: float = 1.0, beta: float = 20.0, **options: Unpack[Options]) -> None:
+        check_option_names(type(self), options)
         super().__init__(NormalizedCrossEntropyLoss(**options), MAELoss(**options), alpha, beta)
 
 
@@ -190,6 +199,7 @@ class NormalizedFocalMAELoss(_ActivePassive):
     presets = {10: {"alpha": 1.0, "beta": 20.0}, 100: {"alpha": 1.0, "beta": 0.2}, 1000: {"alpha": 1.0, "beta": 0.2}}
 
     def __init__(self, alpha: float = 1.0, beta: float = 20.0, **options: Unpack[Options]) -> None:
+        check_option_names(type(self), options)
         super().__init__(NormalizedFocalLoss(**options), MAELoss(**options), alpha, beta)
 
 
@@ -214,5 +224,6 @@ class NormalizedCrossEntropyAGCELoss(_ActivePassive):
     }
 
     def __init__(self, alpha: float = 1.0, beta: float = 4.0, b: float = 6.0, q: float = 1.5, **options: Unpack[Options]) -> None:
+        check_option_names(type(self), options)
         passive = AsymmetricGeneralizedCrossEntropyLoss(b, q, **options)
         super().__init__(NormalizedCrossEntropyLoss(**options), passive, alpha, beta)

@@ -5,14 +5,14 @@ makes a PyTorch operation of it that works in eager mode, under ``torch.compile`
 in reverse and forward mode, and that can be differentiated again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor
 
-from lossmith.numerics.temporaries import is_in_forward_mode, scale_kept
+from lossmith.numerics.temporaries import add_multiple, add_scaled, is_in_forward_mode, scale_kept
 from lossmith.numerics.tracing import is_traced
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "GradientRule",
     "IndexRule",
     "Rule",
+    "SumRule",
     "evaluate_again",
     "in_blocks",
     "in_blocks_of",
@@ -97,6 +98,37 @@ class IndexRule(GradientRule):
     def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
         """Raise an error: nothing asks for this."""
         raise NotImplementedError("class indices have no gradient")
+
+
+class SumRule(GradientRule):
+    """A weighted sum of what other rules give, as one operation."""
+
+    def __init__(self, parts: Sequence[tuple[float, Rule]]) -> None:
+        self.parts = parts
+
+    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
+        """Return the sum of the losses and that of the gradients."""
+        evaluations = [rule.evaluate(logits, target) for _, rule in self.parts]
+        losses = self._weighted_sum([part for part, _ in evaluations], add_scaled)
+        slopes = [_slopes(rule, logits, target, saved) for (_, rule), (_, saved) in zip(self.parts, evaluations, strict=True)]
+        return losses, (self._weighted_sum(slopes, add_multiple),)
+
+    def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
+        """Return the sum of what they pull at the targets."""
+        return self._weighted_sum([rule.target_pullback(grad, logits, target) for _, rule in self.parts], add_scaled)
+
+    def _weighted_sum(self, terms: Sequence[Tensor], add: Callable[[Tensor, Tensor, float], Tensor]) -> Tensor:
+        total = _scaled(terms[0], self.parts[0][0])
+        for term, (factor, _) in zip(terms[1:], self.parts[1:], strict=True):
+            total = add(total, term, factor)
+        return total
+
+
+def _slopes(rule: Rule, logits: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
+    """Return the gradient of each loss, which may be what the rule kept."""
+    if isinstance(rule, GradientRule) and type(rule).pullback is GradientRule.pullback:
+        return _scaled(saved[0], rule.factor)
+    return rule.pullback(torch.ones_like(logits.narrow(1, 0, 1)) * rule.factor, target, saved)
 
 
 def rowwise_loss(rule: Rule, logits: Tensor, target: Tensor) -> Tensor:
