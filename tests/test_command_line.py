@@ -128,3 +128,38 @@ def test_modules_are_attributes_of_the_package():
     assert result.stdout == "CosineLinear Linear\n"
     with pytest.raises(AttributeError, match="module 'lossmith' has no attribute 'nothing'"):
         _ = lossmith.nothing
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (
+            ["compare", "--loses", "ce"],
+            "lossmith compare: unknown option --loses; did you mean '--losses'? See 'lossmith compare --help'.",
+        ),
+        (["compare", "digits", "more"], "lossmith compare: unrecognized arguments: more. See 'lossmith compare --help'."),
+        (["analyze", "study"], "lossmith: unknown command 'analyze'; did you mean 'analyse'? See 'lossmith --help'."),
+        (["--quiet"], "lossmith: unknown option --quiet. See 'lossmith --help'."),
+        (
+            ["compare", "--seeds", "two"],
+            "lossmith compare: argument --seeds: invalid int value: 'two'. See 'lossmith compare --help'.",
+        ),
+    ],
+)
+def test_what_cannot_be_parsed_is_one_line(arguments, line, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == f"{line}\n"
+
+
+def test_an_unknown_noise_names_the_known_ones(capsys):
+    assert main(["compare", "digits", "--noise", "abc", "--dry-run"]) == 2
+    assert "unknown noise 'abc' in 'abc'; known are none, symmetric, uniform, pair, " in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_study_is_named(tmp_path, capsys):
+    file = tmp_path / "messy.csv"
+    file.write_text("a,b")
+    assert main(["status", str(file)]) == 2
+    assert capsys.readouterr().err.startswith(f"lossmith: {file} is not a study of lossmith; a study is a folder")

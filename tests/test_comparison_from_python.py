@@ -1,10 +1,13 @@
 """What users bring to a comparison, do twice, and get wrong."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 from torch import nn
 
+from lossmith import GeneralizedCrossEntropyLoss, make_objective
 from lossmith.command_line import main
 from lossmith.experiments import compare, open_study
 from lossmith.experiments.settings import settings_from
@@ -91,6 +94,34 @@ def test_what_cannot_work_fails_before_training_and_leaves_nothing(table, capsys
 def test_a_loss_that_returns_no_number_is_named(frame, tmp_path):
     with pytest.raises(ValueError, match=r"^mine: a loss must return one number, got \(2,\)\.$"):
         compare(frame, target="y", losses={"mine": nn.CrossEntropyLoss(reduction="none")}, output=tmp_path, **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("brought", "message"),
+    [
+        (
+            {"losses": {"ce": "ce", "l": lambda a, b: a.sum()}},
+            "losses must be expressions, objectives or modules, got 'l', a function.",
+        ),
+        ({"losses": [nn.BCELoss()]}, r"the loss BCELoss() must take logits (2, 2) and class indices: "),
+        ({"losses": "ce", "workers": 0}, "workers must be a whole number >= 1, got 0."),
+        ({"losses": []}, "losses must name at least one, got none; leave them out for the usual ten."),
+        (
+            {"losses": "ce", "model": nn.Linear(2, 2)},
+            "model must be a name or a function (input shape, number of classes) -> module",
+        ),
+    ],
+)
+def test_what_is_brought_must_be_of_use(brought, message, frame, tmp_path):
+    with pytest.raises((TypeError, ValueError), match=f"^compare: {re.escape(message)}"):
+        compare(frame, target="y", noise=0, output=tmp_path / "study", **(QUICK | brought))
+    assert not (tmp_path / "study").exists()
+
+
+def test_objectives_are_losses_too(frame, tmp_path):
+    losses = [make_objective("dropout(keep=0.5)"), "ce", GeneralizedCrossEntropyLoss(q=0.5)]
+    study = compare(frame, target="y", losses=losses, noise=0, output=tmp_path, **QUICK)
+    assert set(study.results.loss) == {"dropout(keep=0.5)", "ce", "gce(q=0.5)"}
 
 
 def test_what_will_hardly_do_what_was_meant_is_said(table, capsys):

@@ -128,3 +128,10 @@ def test_ignoring_a_class_of_probabilities_is_refused_as_in_torch():
 def test_integer_targets_of_any_width_are_indices():
     for dtype in (torch.uint8, torch.int8, torch.int16, torch.int32):
         assert torch.equal(CrossEntropyLoss()(LOGITS, TARGET.to(dtype)), CrossEntropyLoss()(LOGITS, TARGET))
+
+
+def test_class_weights_may_be_replaced_by_a_parameter():
+    logits, target, weight = torch.randn(5, 3), torch.tensor([0, 1, 2, 0, 1]), torch.tensor([1.0, 2.0, 3.0])
+    loss = CrossEntropyLoss()
+    loss.weight = torch.nn.Parameter(weight)
+    torch.testing.assert_close(loss(logits, target), torch.nn.functional.cross_entropy(logits, target, weight=weight))

@@ -307,6 +307,32 @@ def test_logit_norm_of_every_confidence(tau: float, num_classes: int, values: st
     assert ((leaf.grad.double() - slopes).abs() <= rounding * terms.unsqueeze(1)).all()
 
 
+@pytest.mark.parametrize("tau", [1.0, 0.14, 0.04, 0.028])
+@pytest.mark.parametrize("num_classes", [3, 1025])
+@pytest.mark.parametrize("size", [1e-16, 1e-9, 1e-6, 1e5, 1e7, 1e10, 1e20, 1e27, 1e35])
+def test_logit_norm_of_large_and_small_logits_of_many_rows(tau: float, num_classes: int, size: float) -> None:
+    torch.manual_seed(0)
+    logits = torch.randn(4096 if num_classes < 10 else 64, num_classes) * size
+    leaf, wide, target = logits.clone().requires_grad_(), logits.double().requires_grad_(), logits.argmin(1)
+    LogitNormLoss(tau)(leaf, target).backward()
+    F.cross_entropy(F.normalize(wide, eps=0) / tau, target).backward()
+    assert leaf.grad is not None
+    assert wide.grad is not None
+    terms = 1 / (tau * wide.detach().norm(dim=1, keepdim=True) * len(logits))
+    rounding = 8 * max(1 / tau, 4) * 2**-24 * terms
+    subnormal = 2**-149 / 2 * 8
+    assert ((leaf.grad.double() - wide.grad).abs() <= rounding + subnormal).all()
+
+
+def test_logit_norm_of_the_largest_logits_in_double_precision() -> None:
+    logits = (torch.tensor([[3.0, -2.0, 1.0]], dtype=torch.float64) * 1e300).requires_grad_()
+    LogitNormLoss(tau=0.04)(logits, torch.tensor([1])).backward()
+    small = torch.tensor([[3.0, -2.0, 1.0]], dtype=torch.float64, requires_grad=True)
+    LogitNormLoss(tau=0.04)(small, torch.tensor([1])).backward()
+    assert logits.grad is not None
+    torch.testing.assert_close(logits.grad * 1e300, small.grad)
+
+
 PLAIN: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "label-smoothing": lambda z, y: F.cross_entropy(z, y, label_smoothing=0.1, reduction="none") / 0.9,
     "logit-penalty(beta=0.01)": lambda z, y: F.cross_entropy(z, y, reduction="none") + 0.01 * z.square().sum(1),

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lossmith.experiments.recommendation import NO_DIFFERENCE, NONE_BETTER, NOTHING, UNSTABLE, recommend
+from lossmith.experiments.recommendation import ALL_DIVERGED, NO_DIFFERENCE, NONE_BETTER, NOTHING, UNSTABLE, recommend
 from study_frames import results_frame
 
 GCE, SUM = "gce(q=0.7)", "1.0*nce + 20.0*mae"
@@ -106,6 +106,16 @@ def test_a_baseline_that_diverges_is_not_recommended_either():
     advice = recommend(fail(results_frame({"ce": [0.6, 0.5], GCE: [0.6, 0.5]}), "ce", seeds=2))
     assert (advice.loss, advice.sure) == (GCE, UNSTABLE)
     assert advice.evidence[0].startswith("ce diverged in 4 runs; of the losses that did not, gce(q=0.7) is best")
+
+
+def test_nothing_is_recommended_where_every_loss_diverged():
+    results = results_frame({"ce": [0.6, 0.5], GCE: [0.6, 0.5]})
+    advice = recommend(results.assign(diverged=True, accuracy=np.nan, ece=np.nan))
+    assert (advice.headline, advice.sure) == ("No loss to recommend.", ALL_DIVERGED)
+    assert "smaller learning rates" in advice.evidence[0]
+    assert str(advice).startswith("No loss to recommend. Every loss diverged")
+    partly = recommend(fail(fail(results, "ce", seeds=2), GCE, seeds=1).assign(diverged=results["seed"] < 1))
+    assert partly.sure == ALL_DIVERGED
 
 
 def test_a_loss_with_missing_runs_is_not_recommended():

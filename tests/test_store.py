@@ -1,6 +1,7 @@
 """The file of a study: whole after a kill, shared by processes, never overwritten."""
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -201,3 +202,18 @@ def test_no_space_left_is_one_line_and_loses_nothing(store, monkeypatch):
     monkeypatch.undo()
     assert store.finished() == {Run("ce", "none", 0, 0.1)}
     assert Store(store.file).runs()[0]["seed"] == 0
+
+
+def test_a_folder_that_cannot_be_written_to_is_one_line(tmp_path):
+    folder = tmp_path / "closed"
+    folder.mkdir(mode=0o555)
+    few = ["--losses", "ce,gce", "--noise", "0", "--seeds", "1", "--epochs", "1", "--rates", "0.1"]
+    to_root, closed = os.geteuid() == 0, ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override"]
+    if to_root and not shutil.which("setpriv"):
+        pytest.skip("no folder is closed to root, unless setpriv takes its privilege")
+    command = [*(closed if to_root else []), sys.executable, "-m", "lossmith", "compare", "iris", *few, "--output", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith(f"lossmith: {folder} must be a folder that can be written to: ")
+    assert "Traceback" not in done.stderr
+    assert not any(folder.iterdir())

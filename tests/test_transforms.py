@@ -143,9 +143,10 @@ def test_tensors_without_values(expression, kind):
     assert loss(LOGITS, target).isfinite()
 
 
+@pytest.mark.parametrize("pre_dispatch", [False, True])
 @pytest.mark.parametrize("kind", TARGETS)
 @pytest.mark.parametrize("expression", CASES)
-def test_traced_with_any_values(expression, kind):
+def test_traced_with_any_values(expression, kind, pre_dispatch):
     loss, target = make_loss(expression), TARGETS[kind]
-    traced = make_fx(loss)(LOGITS, target)
+    traced = make_fx(loss, pre_dispatch=pre_dispatch)(LOGITS, target)
     torch.testing.assert_close(traced(-9 * LOGITS, target), loss(-9 * LOGITS, target), rtol=1e-9, atol=1e-12)

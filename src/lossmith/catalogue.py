@@ -6,8 +6,8 @@ from collections.abc import Callable
 from textwrap import shorten
 
 from lossmith.losses import LOSSES, ClassificationLoss, WeightedSum, make_loss
-from lossmith.losses.nearest import nearest
 from lossmith.losses.printed_form import printed_call
+from lossmith.nearest import nearest
 from lossmith.objectives import OBJECTIVES, PRESETS_OF_A_LOSS, make_objective
 from lossmith.published_trainings import DATA_SETS, PRESETS
 from lossmith.schedules import SCHEDULES, make_schedule

@@ -28,7 +28,7 @@ from lossmith.losses import (
 from lossmith.losses.contract import Options
 from lossmith.losses.expression import ExpressionReader
 from lossmith.losses.limits import Limits
-from lossmith.losses.nearest import nearest
+from lossmith.nearest import nearest
 from lossmith.published_trainings import DATA_SETS, PRESETS, Published
 from lossmith.schedules import SCHEDULES, Schedule
 

@@ -19,7 +19,7 @@ from lossmith.data.idx_files import idx_examples
 from lossmith.data.table_files import Table, tidy_columns
 from lossmith.data.tables import Roles, examples_of_table
 from lossmith.data.wording import listed
-from lossmith.losses.nearest import nearest
+from lossmith.nearest import nearest
 
 __all__ = ["FOLDER_VARIABLE", "KNOWN_SETS", "KnownSet", "read_known_set"]
 

@@ -23,7 +23,7 @@ from lossmith.data.splits import Shares, Splits, make_splits
 from lossmith.data.table_files import TABLE_SUFFIXES, Table, read_table, tidy_columns
 from lossmith.data.tables import Roles, examples_of_table
 from lossmith.losses.limits import Limits
-from lossmith.losses.nearest import nearest
+from lossmith.nearest import nearest
 
 __all__ = ["load_data"]
 

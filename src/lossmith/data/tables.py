@@ -11,7 +11,7 @@ from lossmith.data.examples import Array, Examples, Groups
 from lossmith.data.labels import class_name
 from lossmith.data.table_files import Table
 from lossmith.data.wording import quoted
-from lossmith.losses.nearest import nearest
+from lossmith.nearest import nearest
 
 __all__ = ["Roles", "examples_of_table", "split_name"]
 

@@ -19,9 +19,12 @@ from lossmith.experiments.settings import Settings, settings_from, split_list
 from lossmith.experiments.store import StoreError
 from lossmith.experiments.study import Study, open_study
 from lossmith.losses import ClassificationLoss
-from lossmith.objectives import make_objective
+from lossmith.objectives import Objective, make_objective
 
 __all__ = ["compare", "planned", "resumed"]
+
+Loss = str | nn.Module | Objective
+Losses = Loss | Iterable[Loss] | Mapping[str, Loss]
 
 STUDIES = Path("studies")
 ROOM_FOR_CONVOLUTIONS = 16  # pixels a side
@@ -78,7 +81,7 @@ def resumed(folder: Path, *, workers: int | None = None) -> Comparison:
 def compare(
     data: Any = "digits",
     *,
-    losses: Iterable[str | nn.Module] | Mapping[str, str | nn.Module] | None = None,
+    losses: Losses | None = None,
     noise: Iterable[Any] | float | str | None = None,
     model: str | Build | None = None,
     seeds: int | None = None,
@@ -90,14 +93,15 @@ def compare(
     """Train losses on data, under label noise, over seeds, and return the study.
 
     ``data`` is whatever :func:`lossmith.data.load_data` reads: a file, a folder, the name of a data set, a data frame, arrays.
-    ``losses`` are expressions or modules of your own, ``model`` is a name or a function ``(input shape, number of classes) ->
-    module``. Further settings are those of ``lossmith compare``, with underscores. Runs that the study in ``output`` has finished
-    already are not trained again.
+    ``losses`` are expressions, objectives or modules of your own, ``model`` is a name or a function ``(input shape, number of
+    classes) -> module``. Further settings are those of ``lossmith compare``, with underscores. Runs that the study in ``output``
+    has finished already are not trained again.
 
     >>> study = compare("digits", losses=["ce", "gce"], noise=[0.4], seeds=3, epochs=20)  # doctest: +SKIP
     >>> print(study.table())  # doctest: +SKIP
     """
     named = _named_losses(losses)
+    _check_brought(named, model)
     own = {name: make_objective(loss) if isinstance(loss, str) else loss for name, loss in named.items() if loss != name}
     build = model if callable(model) else None
     given = {
@@ -116,13 +120,29 @@ def compare(
         return comparison.train(display)
 
 
-def _named_losses(losses: Iterable[str | nn.Module] | Mapping[str, str | nn.Module] | None) -> dict[str, str | nn.Module]:
+def _check_brought(losses: Mapping[str, Any], model: Any) -> None:
+    """Raise an error that says what was expected of losses and a model of the user's own."""
+    for name, loss in losses.items():
+        if not isinstance(loss, str | nn.Module | Objective):
+            raise TypeError(f"compare: losses must be expressions, objectives or modules, got {name!r}, a {type(loss).__name__}.")
+    if isinstance(model, nn.Module):
+        expected = "a name or a function (input shape, number of classes) -> module"
+        raise TypeError(f"compare: model must be {expected}, as every run begins with a new one, got a {type(model).__name__}.")
+
+
+def _named_losses(losses: Losses | None) -> dict[str, Loss]:
     """Return the losses by name: a module of our own is known by its expression, another one by its class."""
     if losses is None:
         return {}
-    if isinstance(losses, Mapping):
-        return dict(losses)
-    if isinstance(losses, str | nn.Module):
-        losses = split_list(losses) if isinstance(losses, str) else [losses]
-    named = {loss if isinstance(loss, str) else repr(loss).split("\n")[0]: loss for loss in losses}
+    if isinstance(losses, str):
+        losses = split_list(losses)
+    elif isinstance(losses, nn.Module | Objective):
+        losses = [losses]
+    named = dict(losses) if isinstance(losses, Mapping) else {_name_of(loss): loss for loss in losses}
+    if not named:
+        raise ValueError("compare: losses must name at least one, got none; leave them out for the usual ten.")
     return {name: repr(loss) if isinstance(loss, ClassificationLoss) else loss for name, loss in named.items()}
+
+
+def _name_of(loss: object) -> str:
+    return str(loss) if isinstance(loss, str | Objective) else repr(loss).split("\n")[0]

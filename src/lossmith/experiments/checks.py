@@ -12,7 +12,7 @@ from lossmith.experiments.optimizers import OPTIMIZERS
 from lossmith.experiments.plan import Recipe
 from lossmith.losses import ClassificationLoss
 from lossmith.losses.limits import Limits
-from lossmith.losses.nearest import nearest
+from lossmith.nearest import nearest
 from lossmith.objectives import Objective
 
 __all__ = ["check_jobs", "check_recipe", "check_stack"]

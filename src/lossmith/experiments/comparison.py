@@ -26,6 +26,7 @@ from lossmith.experiments.study import FILE, REPORT, Study
 from lossmith.experiments.versions import versions
 from lossmith.experiments.wording import counted
 from lossmith.experiments.workers import Progress, train_all
+from lossmith.losses.limits import is_whole
 from lossmith.objectives import Objective, make_objective
 
 __all__ = ["Comparison"]
@@ -46,6 +47,10 @@ class Comparison:
     build: Build | None = None
     """The user's own model."""
     workers: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and (not is_whole(self.workers) or self.workers < 1):
+            raise ValueError(f"compare: workers must be a whole number >= 1, got {self.workers!r}.")
 
     def train(self, display: ProgressDisplay | None = None) -> Study:
         """Train every run that the study lacks, and return the study."""

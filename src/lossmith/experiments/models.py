@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from lossmith.experiments.resnet import ResidualNetwork
-from lossmith.losses.nearest import nearest
+from lossmith.nearest import nearest
 
 __all__ = ["MODELS", "Backbone", "make_backbone"]
 

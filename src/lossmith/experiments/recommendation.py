@@ -12,12 +12,13 @@ from lossmith.experiments.statistics import ALL_NOISE, best_loss, compare_to, ov
 from lossmith.experiments.wording import counted, interval, sentence, spoken
 from lossmith.losses import make_loss
 
-__all__ = ["NONE_BETTER", "NOTHING", "NO_DIFFERENCE", "UNSTABLE", "Choice", "Recommendation", "recommend"]
+__all__ = ["ALL_DIVERGED", "NONE_BETTER", "NOTHING", "NO_DIFFERENCE", "UNSTABLE", "Choice", "Recommendation", "recommend"]
 
 NOTHING = "nothing can be said"
 NO_DIFFERENCE = "no evidence of a difference"
 NONE_BETTER = "no evidence of a better loss"
 UNSTABLE = "the baseline diverged"
+ALL_DIVERGED = "every loss diverged"
 
 _LEVEL = 0.05
 
@@ -31,7 +32,7 @@ class Choice:
     loss: str
     sure: str
     """How sure, in words: ``strong evidence`` (corrected p below 0.01), ``evidence`` (below 0.05), or one of NO_DIFFERENCE,
-    NONE_BETTER (some losses are worse than the baseline, none is better), NOTHING (too few runs) and UNSTABLE."""
+    NONE_BETTER (some losses are worse than the baseline, none is better), NOTHING (too few runs), UNSTABLE and ALL_DIVERGED."""
     reason: str
     """One sentence with the numbers behind it."""
     others: tuple[str, ...] = ()
@@ -73,6 +74,8 @@ class Recommendation:
         >>> Recommendation("gce", {}, 0.1, "evidence", (), (), (), baseline="ce").headline
         'Train with gce.'
         """
+        if self.sure == ALL_DIVERGED:
+            return "No loss to recommend."
         return f"{'Stay with' if self.keeps_baseline else 'Train with'} {self.loss}."
 
     def __str__(self) -> str:
@@ -131,6 +134,9 @@ def recommend(
 def _choose(results: pd.DataFrame, baseline: str, metric: str, noise: str) -> Choice:
     """Choose a loss from results that are all that counts: one noise level, or all of them pooled."""
     where = " on average over all noise levels" if noise == ALL_NOISE and results["noise"].nunique() > 1 else ""
+    if did_diverge(results).groupby(results["loss"]).any().all():
+        rates = "smaller learning rates (--rates) may help."
+        return Choice(noise, baseline, ALL_DIVERGED, f"No loss has trained in all its runs without diverging; {rates}")
     candidates = results[results["loss"].isin(sound_losses(results, baseline))]
     if candidates["loss"].nunique() < 2:
         return Choice(noise, baseline, NOTHING, "No other loss has finished all its runs to compare with.")

@@ -44,7 +44,13 @@ def rehearse(settings: Settings, data: PreparedData, objectives: dict[str, Objec
 
 def _check_value(name: str, objective: Objective | nn.Module, logits: Tensor, target: Tensor) -> None:
     loss = objective.loss if isinstance(objective, Objective) else objective
-    value = loss(logits, target)
+    try:
+        value = loss(logits, target)
+    except Exception as error:
+        if isinstance(loss, ClassificationLoss):
+            raise
+        words = str(error).partition("\n")[0]
+        raise ValueError(f"compare: the loss {name} must take logits {tuple(logits.shape)} and class indices: {words}") from error
     if not isinstance(value, Tensor) or value.numel() != 1:
         got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
         raise ValueError(f"{name}: a loss must return one number, got {got}.")

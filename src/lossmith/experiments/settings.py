@@ -12,7 +12,7 @@ from typing import Any
 from lossmith.data import load_data, make_noise
 from lossmith.experiments.plan import Recipe
 from lossmith.losses.limits import is_whole
-from lossmith.losses.nearest import nearest
+from lossmith.nearest import nearest
 from lossmith.objectives import make_objective
 from lossmith.schedules import Schedule
 

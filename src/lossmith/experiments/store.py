@@ -73,6 +73,10 @@ class Store:
             file.hardlink_to(unfinished)
         except FileExistsError:
             raise StoreError(f"{file} exists already.") from None
+        except sqlite3.OperationalError as error:  # before a file that is there already was found to be
+            if file.exists():
+                raise StoreError(f"{file} exists already.") from None
+            raise PermissionError(f"{file.parent} must be a folder that can be written to: {error}.") from error
         finally:
             unfinished.unlink(missing_ok=True)
         return cls(file)

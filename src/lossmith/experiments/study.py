@@ -18,9 +18,9 @@ from lossmith.experiments.measures import MEASURES
 from lossmith.experiments.models import make_backbone, vocabulary_of
 from lossmith.experiments.plan import CURVES
 from lossmith.experiments.settings import Settings
-from lossmith.experiments.store import Store
+from lossmith.experiments.store import Store, StoreError
 from lossmith.experiments.wording import counted
-from lossmith.losses.nearest import nearest
+from lossmith.nearest import nearest
 from lossmith.objectives import make_objective
 
 if TYPE_CHECKING:
@@ -228,6 +228,8 @@ class Study:
 def open_study(folder: str | Path) -> Study:
     """Open a study by its folder, or by the file in it."""
     path = Path(folder)
+    if path.is_file() and path.name != FILE:
+        raise StoreError(f"{path} is not a study of lossmith; a study is a folder, made by 'lossmith compare'.")
     return Study(path.parent if path.is_file() else path)
 
 

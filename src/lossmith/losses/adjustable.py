@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from lossmith.losses.contract import ClassificationLoss
 from lossmith.losses.limits import Limits
-from lossmith.losses.nearest import nearest
 from lossmith.losses.weighted_sum import WeightedSum
+from lossmith.nearest import nearest
 
 __all__ = ["AdjustableNumber", "adjustable_numbers", "path_of"]
 

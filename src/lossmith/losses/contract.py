@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from lossmith.losses.limits import Limits
-from lossmith.losses.nearest import nearest
 from lossmith.losses.printed_form import printed_call
 from lossmith.losses.targets import ClassIndices, are_all_classes, are_usual, check_shapes, one_hot
+from lossmith.nearest import nearest
 from lossmith.numerics.rowwise import Rule, rowwise_loss, rowwise_mean
 
 if TYPE_CHECKING:
@@ -138,8 +138,8 @@ class ClassificationLoss(nn.Module):
         return None if rule is None else rowwise_mean(rule, logits, target)
 
     def _has_class_weights(self) -> bool:
-        # This is where nn.Module finds self.weight after it has looked everywhere else.
-        return self._buffers["weight"] is not None
+        # This is where nn.Module finds self.weight after it has looked everywhere else, unless it was replaced by a parameter.
+        return (self._buffers["weight"] if "weight" in self._buffers else self.weight) is not None  # noqa: SIM401
 
     def _soft(self, logits: Tensor, probabilities: Tensor) -> tuple[Tensor, None]:
         if self.ignore_index >= 0:

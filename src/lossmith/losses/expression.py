@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeGuard
 import torch
 
 from lossmith.losses.contract import ClassificationLoss, Options
-from lossmith.losses.nearest import nearest
+from lossmith.nearest import nearest
 
 __all__ = ["ExpressionReader"]
 
@@ -92,7 +92,9 @@ class ExpressionReader:
         token = self._take()
         if token.text not in self._catalogue:
             hint = nearest(token.text, self._catalogue)
-            advice = " 'lossmith list' names all." if self._kind == "loss" else ""
+            advice = " 'lossmith list' names all." if self._kind in ("loss", "objective") else ""
+            if not advice and hint == ".":
+                hint = f"; known are {', '.join(self._catalogue)}."
             raise ValueError(f"{self._caller}: unknown {self._kind} {token.text!r} in {self._text!r}{hint}{advice}")
         factory = self._catalogue[token.text]
         preset = self._preset(token.text, factory) if self._accept("@") else {}

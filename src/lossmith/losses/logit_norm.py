@@ -70,7 +70,7 @@ class _Target(IndexRule):
         self.length = 1 / tau
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        is_short = values_are_at_hand(logits) and logits.numel() > 0 and self.length < _SHORT
+        is_short = values_are_at_hand(logits) and logits.dim() == 2 and self.length < _SHORT
         return in_blocks(self._by_powers if is_short else self._by_softmax, logits, target, self.at_once)
 
     def _by_powers(self, logits: Tensor, target: Tensor) -> Evaluation:
@@ -79,6 +79,8 @@ class _Target(IndexRule):
         ``e**v`` is ``2**(v log2(e))``, the fastest exponential of torch, whose factor costs nothing here.
         """
         index, directions = target.unsqueeze(1), Directions(logits, self.length * _LOG2_E)
+        if not directions.are_moderate:
+            return self._by_softmax(logits, target)
         powers = directions.scaled.exp2_()
         own, total = powers.gather(1, index), powers.sum(1, keepdim=True)
         inverse = total / own

@@ -13,8 +13,8 @@ __all__ = ["Directions", "inverse_norm", "sum_of_squares"]
 _LONGEST_NORM = 128
 # So does the gradient of normalised weights with products, whose sum may then be off by 2**-17 of its largest terms.
 _LONGEST_PULL = 1024
-# The third power of norms up to this and down to its reciprocal is a number in single precision.
-_MODERATE = 1e10
+# The third power of norms up to this and down to its reciprocal is a number in single precision, with room for what it divides.
+_MODERATE = 1e6
 # So many squares find room in the cache, where they are added up at no cost.
 _CACHED = 1 << 19
 
@@ -83,6 +83,11 @@ class Directions:
             self.scaled = vectors * (self._inverse * length)
         else:
             self.scaled = vectors * (torch.scalar_tensor(length, dtype=norm.dtype, device=norm.device) / norm)
+
+    @property
+    def are_moderate(self) -> bool:
+        """Whether all vectors have such lengths that ``pull_back`` takes numbers up to 1e16 and factors down to 1e-22."""
+        return self._norm is not None
 
     def _moderate_norm(self) -> Tensor | None:
         """Return the norms, unless some are so large or so small that their powers are out of range."""
