@@ -3,6 +3,9 @@
 import gc
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from statistics import median
 
 import torch
 from torch import Tensor
@@ -35,6 +38,17 @@ def best_times(steps: Mapping[str, Step], *, seconds: float = 1.0, least: int = 
             best[name] = min(best[name], time.perf_counter() - before)
         rounds += 1
     return best
+
+
+def in_new_processes(measure: Callable[..., dict[str, float]], arguments: tuple[object, ...], times: int) -> dict[str, float]:
+    """Return the median of what is measured in several processes, one after another.
+
+    Which pages of memory a process gets, and so how well its buffers share the cache, stays the same as long as it runs.
+    """
+    # A new process for each: in one that is used again the pages would be, too.
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
+        found = [pool.submit(measure, *arguments).result() for _ in range(times)]
+    return {name: median(each[name] for each in found) for name in found[0]}
 
 
 def _settle_memory() -> None:

@@ -1,7 +1,7 @@
 """Losses and heads of objectives beside their rivals in torch: ``python -m benchmarks.objectives``.
 
 Forward and backward in single precision; each figure is the best time of many divided by ``F.cross_entropy``'s, or
-``nn.Linear``'s, in the same run.
+``nn.Linear``'s, in the same run, and the median of that in several processes.
 """
 
 import argparse
@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from benchmarks.measure import best_times, machine, markdown_table, training_step
+from benchmarks.measure import best_times, in_new_processes, machine, markdown_table, training_step
 from lossmith import CosineLinear, DropoutLinear, make_loss
 
 SHAPES = ((256, 1000), (4096, 1000))
@@ -27,8 +27,9 @@ def binary(logits: Tensor, target: Tensor) -> Tensor:
     return F.binary_cross_entropy_with_logits(logits, F.one_hot(target, logits.shape[1]).to(logits.dtype))
 
 
-def losses(shape: tuple[int, int], seconds: float) -> dict[str, float]:
+def losses(shape: tuple[int, int], seconds: float, threads: int) -> dict[str, float]:
     """Return the times of all losses relative to cross-entropy."""
+    torch.set_num_threads(threads)
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(shape, generator=generator).requires_grad_()
     target = torch.randint(shape[1], shape[:1], generator=generator)
@@ -38,8 +39,9 @@ def losses(shape: tuple[int, int], seconds: float) -> dict[str, float]:
     return {name: time / times["F.cross_entropy"] for name, time in times.items()}
 
 
-def heads(shape: tuple[int, int], seconds: float) -> dict[str, float]:
+def heads(shape: tuple[int, int], seconds: float, threads: int) -> dict[str, float]:
     """Return the times of the heads, from 512 features, relative to a linear one."""
+    torch.set_num_threads(threads)
     features = torch.randn(shape[0], 512, requires_grad=True)
     target = torch.empty(())
 
@@ -56,11 +58,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=0.7, help="per candidate and shape (default: 0.7)")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of torch (default: all)")
+    parser.add_argument("--processes", type=int, default=5, help="whose median is printed (default: 5)")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    print(f"{machine()}, forward + backward, float32")
+    print(f"{machine()}, forward + backward, float32, median of {options.processes} processes")
     for title, measure in (("loss", losses), ("head, 512 features", heads)):
-        columns = [measure(shape, options.seconds) for shape in SHAPES]
+        columns = [in_new_processes(measure, (shape, options.seconds, options.threads), options.processes) for shape in SHAPES]
         rows = [[name, *(f"{column[name]:.2f}" for column in columns)] for name in columns[0]]
         print("\n" + markdown_table([title, *map(str, SHAPES)], rows), flush=True)
 

@@ -9,7 +9,7 @@ from lossmith.losses.limits import Limits
 from lossmith.losses.term_rules import sum_of_surprises
 from lossmith.numerics.precision import rounded
 from lossmith.numerics.rowwise import DescentRule, Evaluation, IndexRule, Rule, in_blocks_of
-from lossmith.numerics.softmax import ClassProbabilities, mean_gap, target_softmax
+from lossmith.numerics.softmax import ClassProbabilities, mean_gap, target_and_others
 from lossmith.numerics.temporaries import add_scaled, affine, affine_in_place, overwrite
 
 __all__ = ["LabelSmoothingLoss"]
@@ -57,13 +57,13 @@ class _Target(IndexRule):
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         num_classes, index = logits.shape[1], target.unsqueeze(1)
-        softmax = target_softmax(logits, index)
-        surprise = softmax.target.surprise
-        mean = surprise + mean_gap(logits, index, softmax.target)
+        prob, others = target_and_others(logits, index)
+        surprise = prob.surprise
+        mean = surprise + mean_gap(logits, index, prob)
         losses = add_scaled(surprise, mean, self.alpha / (1 - self.alpha))
         scale = self.share / (1 - self.alpha)
-        entry = affine(softmax.target.rest, -scale, scale * self.alpha * (num_classes - 1) / num_classes)
-        slopes = affine_in_place(softmax.direction, scale, -scale * self.alpha / num_classes)
+        entry = affine(prob.rest, -scale, scale * self.alpha * (num_classes - 1) / num_classes)
+        slopes = affine_in_place(others, scale, -scale * self.alpha / num_classes)
         gradient = overwrite(slopes, index, rounded(entry, logits))
         return rounded(losses.squeeze(1), logits), (gradient,)
 

@@ -17,6 +17,7 @@ from lossmith.numerics.softmax import (
     LOWEST_LOG,
     ClassProbabilities,
     sum_of_other_surprises,
+    target_and_others,
     target_softmax,
     values_are_at_hand,
 )
@@ -88,14 +89,14 @@ class _TargetAmongSurprises(IndexRule):
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         index, others = target.unsqueeze(1), logits.shape[1] - 1
-        prob, direction = target_softmax(logits, index)
+        prob, probs = target_and_others(logits, index)
         value, pull, share = self._value_and_pulls(logits, index, prob)
         entry = rounded(torch.addcmul(pull * prob.rest, share, prob.p, value=others).neg(), logits)
         if others == 1:
             gradient = overwrite((-entry).expand_as(logits).contiguous(), index, entry)
         else:
             total = torch.sub(pull, share, alpha=others)
-            gradient = add(multiply(direction, rounded(total, logits)), rounded(share, logits))
+            gradient = add(multiply(probs, rounded(total, logits)), rounded(share, logits))
             gradient = overwrite(gradient, index, entry)
         hard = _hard_rows(logits, prob.surprise, is_moderate=prob.least > 0)
         return evaluate_again(self, logits, target, hard, (rounded(value.squeeze(1), logits), (gradient,)))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from lossmith.numerics.precision import rounded
 from lossmith.numerics.probability import Probability
 from lossmith.numerics.temporaries import overwrite
 from lossmith.numerics.tracing import is_traced
@@ -21,6 +22,7 @@ __all__ = [
     "TargetSoftmax",
     "mean_gap",
     "sum_of_other_surprises",
+    "target_and_others",
     "target_softmax",
     "values_are_at_hand",
 ]
@@ -127,20 +129,25 @@ class TargetSoftmax(NamedTuple):
     """The gradient of ``-log p``, which is the probabilities less 1 at the target, ``(N, C, ...)``."""
 
 
-def target_softmax(logits: Tensor, index: Tensor, place: Tensor | None = None) -> TargetSoftmax:
-    """Return the softmax as seen from the class ``index`` ``(N, 1, ...)`` of each row; ``place`` may receive the direction."""
-    moderate = _moderate_softmax(logits, index, place) if values_are_at_hand(logits) and logits.numel() else None
+def target_softmax(logits: Tensor, index: Tensor) -> TargetSoftmax:
+    """Return the softmax as seen from the class ``index`` ``(N, 1, ...)`` of each row."""
+    target, others = target_and_others(logits, index)
+    return TargetSoftmax(target, overwrite(others, index, -rounded(target.rest, logits)))
+
+
+def target_and_others(logits: Tensor, index: Tensor) -> tuple[Probability, Tensor]:
+    """Return the probability of one class of each row, and those of all others, ``(N, C, ...)``; in its own place is anything."""
+    moderate = _moderate_softmax(logits, index) if values_are_at_hand(logits) and logits.numel() else None
     if moderate is not None:
         return moderate
     log_odds, others, other_sum = _log_odds(logits, index)
     target = Probability.from_log_odds(log_odds)
-    rest = target.rest.to(logits.dtype)
-    return TargetSoftmax(target, overwrite(others * (rest / other_sum), index, -rest))
+    return target, others * (rounded(target.rest, logits) / other_sum)
 
 
-def _moderate_softmax(logits: Tensor, index: Tensor, place: Tensor | None) -> TargetSoftmax | None:
+def _moderate_softmax(logits: Tensor, index: Tensor) -> tuple[Probability, Tensor] | None:
     """Return the same from a plain softmax, or None where that will not do."""
-    probs = torch.softmax(logits, 1, out=place)
+    probs = torch.softmax(logits, 1)
     prob = probs.gather(1, index)
     smallest, largest = torch.aminmax(prob)
     least, most = smallest.item(), largest.item()
@@ -159,7 +166,7 @@ def _moderate_softmax(logits: Tensor, index: Tensor, place: Tensor | None) -> Ta
             probs, prob, rest = (part.mul_(1 / total) for part in (probs, prob, rest))
     target = Probability(prob, rest)
     target.least, target.most = least, most
-    return TargetSoftmax(target, probs.scatter_(1, index, -rest))
+    return target, probs
 
 
 def _softmax(logits: Tensor) -> Tensor:
