@@ -108,6 +108,9 @@ class SumRule(GradientRule):
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         """Return the sum of the losses and that of the gradients."""
+        return in_blocks(self._evaluate_rows, logits, target)
+
+    def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
         evaluations = [rule.evaluate(logits, target) for _, rule in self.parts]
         losses = self._weighted_sum([part for part, _ in evaluations], add_scaled)
         slopes = [_slopes(rule, logits, target, saved) for (_, rule), (_, saved) in zip(self.parts, evaluations, strict=True)]
