@@ -43,7 +43,7 @@ def best_times(steps: Mapping[str, Step], *, seconds: float = 1.0, least: int = 
 def in_new_processes(measure: Callable[..., dict[str, float]], arguments: tuple[object, ...], times: int) -> dict[str, float]:
     """Return the median of what is measured in several processes, one after another.
 
-    Which pages of memory a process gets, and so how well its buffers share the cache, stays the same as long as it runs.
+    Some are slower as long as they run, presumably by the pages of memory that they got, which share the cache well or badly.
     """
     # A new process for each: in one that is used again the pages would be, too.
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
