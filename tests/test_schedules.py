@@ -194,13 +194,16 @@ def test_a_killed_and_resumed_run_ends_bit_identical(tmp_path: Path) -> None:
         ("ce(label_smoothing=0.1)", "label_smoothing"),
         ("nf", "gamma"),
         ("agce", "b"),
+        ("0.5*squared-error + cot", "factors.0"),
+        ("cot", "gamma"),
     ],
 )
 def test_compiled_losses_are_compiled_again_once_at_most(expression: str, parameter: str) -> None:
     torch._dynamo.reset()
     counters.clear()
     loss = make_loss(expression)
-    scheduler = LossScheduler(loss, {parameter: Linear(0.1, 0.4)}, total=5)
+    last = 1.0 if parameter in ("factors.0", "gamma") and "cot" in expression else 0.4
+    scheduler = LossScheduler(loss, {parameter: Linear(0.1, last)}, total=5)
     compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
     logits, target = torch.randn(4, 5, requires_grad=True), torch.randint(5, (4,))
     for _ in range(5):

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from lossmith.losses.contract import ClassificationLoss, Options, Reduction
 from lossmith.losses.limits import Limits
 from lossmith.losses.tempered_rules import Divergence, TargetDivergence, TargetTsallis, Tsallis
-from lossmith.numerics.rowwise import Rule, rowwise_loss
+from lossmith.numerics.rowwise import rowwise_loss
+from lossmith.numerics.rules import Rule
 from lossmith.numerics.tempered import tempered_sigmoid, tempered_softmax
 
 __all__ = ["BiTemperedLoss", "BinaryBiTemperedLoss", "TsallisLoss"]

@@ -9,7 +9,8 @@ from lossmith.losses.contract import ClassificationLoss, Options, check_option_n
 from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.limits import Limits
 from lossmith.losses.weighted_sum import WeightedSum
-from lossmith.numerics.rowwise import Evaluation, GradientRule, IndexRule, Rule, in_blocks
+from lossmith.numerics.blocks import in_blocks
+from lossmith.numerics.rules import Evaluation, GradientRule, IndexRule, Rule
 from lossmith.numerics.softmax import ClassProbabilities
 from lossmith.numerics.temporaries import add, add_product, overwrite
 

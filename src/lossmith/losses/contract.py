@@ -15,7 +15,8 @@ from lossmith.losses.limits import Limits
 from lossmith.losses.printed_form import printed_call
 from lossmith.losses.targets import ClassIndices, are_all_classes, are_usual, check_shapes, one_hot
 from lossmith.nearest import nearest
-from lossmith.numerics.rowwise import Rule, rowwise_loss, rowwise_mean
+from lossmith.numerics.rowwise import rowwise_loss, rowwise_mean
+from lossmith.numerics.rules import Rule
 
 if TYPE_CHECKING:
     from lossmith.losses.weighted_sum import WeightedSum

@@ -7,8 +7,9 @@ from torch import Tensor
 from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.term_rules import sum_of_surprises
+from lossmith.numerics.blocks import in_blocks_of
 from lossmith.numerics.precision import rounded
-from lossmith.numerics.rowwise import DescentRule, Evaluation, IndexRule, Rule, in_blocks_of
+from lossmith.numerics.rules import DescentRule, Evaluation, IndexRule, Rule
 from lossmith.numerics.softmax import ClassProbabilities, mean_gap, target_and_others
 from lossmith.numerics.temporaries import add_scaled, affine, affine_in_place, overwrite
 

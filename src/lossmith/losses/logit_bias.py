@@ -11,7 +11,7 @@ from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.expectation import MAELoss
 from lossmith.losses.limits import Limits
 from lossmith.numerics.mean_activation import bias_for_mean_activation
-from lossmith.numerics.rowwise import Evaluation, IndexRule, Rule
+from lossmith.numerics.rules import Evaluation, IndexRule, Rule
 
 __all__ = ["MEAN_ACTIVATION", "LogitBias"]
 

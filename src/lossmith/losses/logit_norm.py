@@ -9,9 +9,10 @@ from torch import Tensor
 from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.term_rules import sum_of_surprises
+from lossmith.numerics.blocks import FEW_PASSES, MANY_PASSES, in_blocks
 from lossmith.numerics.norms import Directions, inverse_norm
 from lossmith.numerics.precision import rounded
-from lossmith.numerics.rowwise import FEW_PASSES, MANY_PASSES, Evaluation, IndexRule, Rule, in_blocks
+from lossmith.numerics.rules import Evaluation, IndexRule, Rule
 from lossmith.numerics.softmax import ClassProbabilities, target_softmax, values_are_at_hand
 
 __all__ = ["LogitNormLoss"]

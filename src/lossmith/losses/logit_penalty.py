@@ -7,9 +7,10 @@ from torch import Tensor
 from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.term_rules import sum_of_surprises
+from lossmith.numerics.blocks import in_blocks_of
 from lossmith.numerics.norms import sum_of_squares
 from lossmith.numerics.precision import rounded
-from lossmith.numerics.rowwise import DescentRule, Evaluation, IndexRule, Rule, in_blocks_of
+from lossmith.numerics.rules import DescentRule, Evaluation, IndexRule, Rule
 from lossmith.numerics.softmax import ClassProbabilities, target_softmax
 from lossmith.numerics.temporaries import add_multiple, add_product, add_scaled
 

@@ -4,7 +4,8 @@ import torch
 from torch import Tensor
 
 from lossmith.losses.contract import ClassificationLoss
-from lossmith.numerics.rowwise import Evaluation, GradientRule, IndexRule, Rule, in_blocks
+from lossmith.numerics.blocks import in_blocks
+from lossmith.numerics.rules import Evaluation, GradientRule, IndexRule, Rule
 from lossmith.numerics.softmax import ClassProbabilities, target_softmax
 from lossmith.numerics.temporaries import overwrite
 

@@ -7,7 +7,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lossmith.losses.contract import ClassificationLoss
-from lossmith.numerics.rowwise import FEW_PASSES, Evaluation, GradientRule, IndexRule, Rule, in_blocks, in_blocks_of, rowwise_loss
+from lossmith.numerics.blocks import FEW_PASSES, in_blocks, in_blocks_of
+from lossmith.numerics.rowwise import rowwise_loss
+from lossmith.numerics.rules import Evaluation, GradientRule, IndexRule, Rule
 from lossmith.numerics.sigmoid import losses_and_slopes, softplus
 from lossmith.numerics.softmax import values_are_at_hand
 

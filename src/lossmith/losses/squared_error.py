@@ -6,8 +6,9 @@ from torch import Tensor
 
 from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.limits import Limits
+from lossmith.numerics.blocks import in_blocks
 from lossmith.numerics.norms import sum_of_squares
-from lossmith.numerics.rowwise import Evaluation, IndexRule, Rule, in_blocks
+from lossmith.numerics.rules import Evaluation, IndexRule, Rule
 from lossmith.numerics.temporaries import add, overwrite
 
 __all__ = ["SquaredErrorLoss"]

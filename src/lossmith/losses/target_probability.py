@@ -8,7 +8,7 @@ from torch import Tensor
 from lossmith.losses.contract import ClassificationLoss
 from lossmith.losses.term_rules import Term, rule_of_terms
 from lossmith.numerics.probability import Probability
-from lossmith.numerics.rowwise import Rule
+from lossmith.numerics.rules import Rule
 
 __all__ = ["TargetProbabilityLoss", "TermLoss"]
 

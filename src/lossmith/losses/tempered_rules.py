@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from lossmith.losses.targets import one_hot
+from lossmith.numerics.blocks import in_blocks
 from lossmith.numerics.box_cox import box_cox
 from lossmith.numerics.bregman import tempered_divergence, tempered_divergence_from_one
 from lossmith.numerics.normaliser import normalise
-from lossmith.numerics.rowwise import Evaluation, GradientRule, in_blocks
+from lossmith.numerics.rules import Evaluation, GradientRule
 from lossmith.numerics.tempered import TemperedProbs, escort_pullback, power, tempered_probs
 from lossmith.numerics.temporaries import overwrite
 

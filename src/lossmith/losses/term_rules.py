@@ -10,9 +10,10 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from lossmith.numerics.blocks import in_blocks_of
 from lossmith.numerics.precision import rounded
 from lossmith.numerics.probability import Probability
-from lossmith.numerics.rowwise import DescentRule, Evaluation, IndexRule, Rule, evaluate_again, in_blocks_of
+from lossmith.numerics.rules import DescentRule, Evaluation, IndexRule, Rule, evaluate_again
 from lossmith.numerics.softmax import (
     LOWEST_LOG,
     ClassProbabilities,

@@ -9,8 +9,10 @@ from torch import Tensor
 from lossmith.losses.contract import ClassificationLoss, Options
 from lossmith.losses.limits import Limits
 from lossmith.losses.top_k_prediction import check_k, check_possible, topk_probabilities
+from lossmith.numerics.blocks import in_blocks
 from lossmith.numerics.precision import in_double
-from lossmith.numerics.rowwise import Evaluation, IndexRule, in_blocks, rowwise_loss
+from lossmith.numerics.rowwise import rowwise_loss
+from lossmith.numerics.rules import Evaluation, IndexRule
 from lossmith.numerics.smooth_kth import MOST_POWER_SUMS, smooth_kth_without
 from lossmith.numerics.subset_marginals import log_odds_of_absence
 from lossmith.numerics.temporaries import overwrite

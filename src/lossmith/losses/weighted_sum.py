@@ -13,7 +13,8 @@ from lossmith.losses.limits import Limits
 from lossmith.losses.normalized import NormalizedCrossEntropyLoss, NormalizedFocalLoss
 from lossmith.losses.target_probability import TermLoss
 from lossmith.losses.term_rules import Term, rule_of_terms
-from lossmith.numerics.rowwise import Rule, SumRule, rowwise_loss
+from lossmith.numerics.rowwise import rowwise_loss
+from lossmith.numerics.rules import Rule, SumRule
 
 __all__ = [
     "NormalizedCrossEntropyAGCELoss",

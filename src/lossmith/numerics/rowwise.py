@@ -1,137 +1,22 @@
 """Losses whose gradient is known in closed form, as one differentiable operation.
 
-A :class:`Rule` says how to compute the losses of a batch of rows, and what to keep for their gradient. :func:`rowwise_loss`
+A ``Rule`` says how to compute the losses of a batch of rows, and what to keep for their gradient. :func:`rowwise_loss`
 makes a PyTorch operation of it that works in eager mode, under ``torch.compile`` and ``torch.export``, with ``torch.func``
 in reverse and forward mode, and that can be differentiated again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
-from lossmith.numerics.temporaries import add_multiple, add_scaled, is_in_forward_mode, scale_kept
+from lossmith.numerics.rules import Rule, times
+from lossmith.numerics.temporaries import is_in_forward_mode
 from lossmith.numerics.tracing import is_traced
 
-__all__ = [
-    "FEW_PASSES",
-    "MANY_PASSES",
-    "DescentRule",
-    "GradientRule",
-    "IndexRule",
-    "Rule",
-    "SumRule",
-    "evaluate_again",
-    "in_blocks",
-    "in_blocks_of",
-    "refuse_forward_mode_twice",
-    "rowwise_loss",
-    "rowwise_mean",
-]
-
-Evaluation = tuple[Tensor, tuple[Tensor, ...]]
-
-# Rows are evaluated in blocks of about this many elements, so that the passes over a block find it in the cache.
-BLOCK_ELEMENTS = 1 << 19
-# So many elements are faster at once: with many passes two blocks; with few passes all that fits into buffers which the system
-# does not hand out anew each time.
-MANY_PASSES = 2 * BLOCK_ELEMENTS
-FEW_PASSES = 1 << 22
-
-
-class Rule(Protocol):
-    """The losses of rows of logits ``(N, C, ...)``, classes along dimension 1, and their gradient.
-
-    Every method uses differentiable operations only, so that the gradient can be differentiated again.
-    """
-
-    takes_share: bool
-    """Whether to multiply what is kept by a number costs nothing."""
-    share: float
-    """That number, which each loss counts with in a mean; it is set only where it costs nothing."""
-
-    @property
-    def factor(self) -> float:
-        """What the gradient with respect to the logits is :meth:`pullback` times, but for the share."""
-        ...
-
-    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        """Return the losses ``(N, ...)`` and what :meth:`pullback` needs, each with one row per row of logits."""
-        ...
-
-    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        """Return the gradient of ``sum(grad * losses)`` with respect to the logits, but for the factor.
-
-        ``grad`` is ``(N, 1, ...)`` or one number.
-        """
-        ...
-
-    def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
-        """Return the gradient of ``sum(grad * losses)`` with respect to probability targets."""
-        ...
-
-
-class GradientRule:
-    """Base of rules that keep the gradient itself: ``evaluate`` returns the losses and ``(gradient,)``."""
-
-    factor: float = 1.0
-    """What the gradient is the kept one times."""
-    takes_share: bool = False
-    share: float = 1.0
-
-    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        """Return what was kept times ``grad``."""
-        return scale_kept(saved[0], grad)
-
-
-class DescentRule(GradientRule):
-    """Base of rules that keep minus the gradient, where that is what their formula gives."""
-
-    factor = -1.0
-
-
-class IndexRule(GradientRule):
-    """Base of such rules for class indices."""
-
-    def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
-        """Raise an error: nothing asks for this."""
-        raise NotImplementedError("class indices have no gradient")
-
-
-class SumRule(GradientRule):
-    """A weighted sum of what other rules give, as one operation."""
-
-    def __init__(self, parts: Sequence[tuple[float, Rule]]) -> None:
-        self.parts = parts
-
-    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        """Return the sum of the losses and that of the gradients."""
-        return in_blocks(self._evaluate_rows, logits, target)
-
-    def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
-        evaluations = [rule.evaluate(logits, target) for _, rule in self.parts]
-        losses = self._weighted_sum([part for part, _ in evaluations], add_scaled)
-        slopes = [_slopes(rule, logits, target, saved) for (_, rule), (_, saved) in zip(self.parts, evaluations, strict=True)]
-        return losses, (self._weighted_sum(slopes, add_multiple),)
-
-    def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
-        """Return the sum of what they pull at the targets."""
-        return self._weighted_sum([rule.target_pullback(grad, logits, target) for _, rule in self.parts], add_scaled)
-
-    def _weighted_sum(self, terms: Sequence[Tensor], add: Callable[[Tensor, Tensor, float], Tensor]) -> Tensor:
-        total = _scaled(terms[0], self.parts[0][0])
-        for term, (factor, _) in zip(terms[1:], self.parts[1:], strict=True):
-            total = add(total, term, factor)
-        return total
-
-
-def _slopes(rule: Rule, logits: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-    """Return the gradient of each loss, which may be what the rule kept."""
-    if isinstance(rule, GradientRule) and type(rule).pullback is GradientRule.pullback:
-        return _scaled(saved[0], rule.factor)
-    return rule.pullback(torch.ones_like(logits.narrow(1, 0, 1)) * rule.factor, target, saved)
+__all__ = ["refuse_forward_mode_twice", "rowwise_loss", "rowwise_mean"]
 
 
 def rowwise_loss(rule: Rule, logits: Tensor, target: Tensor) -> Tensor:
@@ -175,13 +60,9 @@ def _gradients(ctx: Any, grad: Tensor, share: float = 1.0) -> tuple[Tensor | Non
         saved = _seen_by_autograd(ctx.rule, logits, target)
     rule, (wants_logits, wants_target, _) = ctx.rule, ctx.needs_input_grad
     left = share / rule.share * rule.factor
-    grad_logits = rule.pullback(_scaled(grad, left), target, saved) if wants_logits else None
-    grad_target = rule.target_pullback(_scaled(grad, share), logits, target) if wants_target else None
+    grad_logits = rule.pullback(times(grad, left), target, saved) if wants_logits else None
+    grad_target = rule.target_pullback(times(grad, share), logits, target) if wants_target else None
     return grad_logits, grad_target, None
-
-
-def _scaled(grad: Tensor, factor: float) -> Tensor:
-    return grad if factor == 1 else grad * factor
 
 
 def _tangent(ctx: Any, tangent: Tensor | None, target_tangent: Tensor | None) -> Tensor:
@@ -190,7 +71,7 @@ def _tangent(ctx: Any, tangent: Tensor | None, target_tangent: Tensor | None) ->
     one = torch.ones_like(logits.narrow(1, 0, 1))
     slope = torch.zeros_like(one.squeeze(1))
     if tangent is not None:
-        slope = slope + (ctx.rule.pullback(_scaled(one, ctx.rule.factor / ctx.rule.share), target, saved) * tangent).sum(1)
+        slope = slope + (ctx.rule.pullback(times(one, ctx.rule.factor / ctx.rule.share), target, saved) * tangent).sum(1)
     if target_tangent is not None:
         slope = slope + (ctx.rule.target_pullback(one, logits, target) * target_tangent).sum(1)
     return slope
@@ -296,50 +177,3 @@ class _EagerMean(torch.autograd.Function):
 
 # What is done before this by Function.apply is of use only under torch.func.
 _apply_mean: Callable[[Tensor, Tensor, Rule], Tensor] = super(torch.autograd.Function, _EagerMean).apply
-
-
-def evaluate_again(rule: Rule, logits: Tensor, target: Tensor, rows: Tensor | None, evaluation: Evaluation) -> Evaluation:
-    """Replace what was evaluated for certain rows, ``(N, ...)``, by what double precision gives."""
-    if rows is None or not rows.any():
-        return evaluation
-    losses, saved = evaluation
-    exact_losses, exact_saved = rule.evaluate(logits.movedim(1, -1)[rows].double(), target[rows])
-    losses[rows] = exact_losses.to(losses.dtype)
-    for whole, part in zip(saved, exact_saved, strict=True):
-        whole.movedim(1, -1)[rows] = part.to(whole.dtype)
-    return losses, saved
-
-
-def in_blocks(
-    evaluate: Callable[[Tensor, Tensor], Evaluation], logits: Tensor, target: Tensor, at_once: int = MANY_PASSES
-) -> Evaluation:
-    """Apply ``evaluate`` to blocks of rows, unless there are ``at_once`` elements or fewer."""
-    if logits.numel() <= at_once:
-        return evaluate(logits, target)
-    return in_blocks_of(lambda rows, labels, _: evaluate(rows, labels), logits, target, at_once)
-
-
-def in_blocks_of(
-    evaluate: Callable[[Tensor, Tensor, Tensor | None], Evaluation],
-    logits: Tensor,
-    target: Tensor,
-    at_once: int = MANY_PASSES,
-) -> Evaluation:
-    """Do the same for an ``evaluate`` that can write the first thing to be kept to where it belongs, its third argument."""
-    size = logits.numel()
-    if size <= at_once:
-        return evaluate(logits, target, None)
-    if not logits.is_cpu or torch.compiler.is_compiling() or torch.is_grad_enabled():
-        return evaluate(logits, target, None)
-    rows = max(1, BLOCK_ELEMENTS * logits.shape[0] // size)
-    losses = logits.new_empty(target.shape[:1] + logits.shape[2:])
-    saved: tuple[Tensor, ...] = (torch.empty_like(logits),)
-    for block in (slice(start, start + rows) for start in range(0, logits.shape[0], rows)):
-        place = saved[0][block]
-        losses[block], parts = evaluate(logits[block], target[block], place)
-        if len(saved) < len(parts):
-            saved += tuple(part.new_empty(logits.shape[:1] + part.shape[1:]) for part in parts[1:])
-        for whole, part in zip(saved, parts, strict=True):
-            if part is not place:
-                whole[block] = part
-    return losses, saved
