@@ -92,7 +92,7 @@ def test_arithmetic():
         {"logit-norm(tau=0.2)": 1.0, "squared-error": 3.0, "nce": 1.0},
         {"label-smoothing": -2.0, "mpce": 1.0, "logit-penalty": 0.1},
         {"bi-tempered(t1=0.8, t2=1.2)": 1.0, "gce": 0.3},
-        {"smooth-topk(k=2)": 1.0, "focal": 0.3, "sigmoid": 2.0},
+        {"smooth-topk(k=2)": 1.0, "focal": 0.3, "sigmoid": 2.0, "mae": 0.5},
     ],
     ids=", ".join,
 )
@@ -145,6 +145,19 @@ def test_presets_are_those_of_the_paper():
     for loss in LOSSES.values():
         for classes in loss.presets:
             assert loss.for_classes(classes)(LOGITS, TARGET).isfinite()
+
+
+@pytest.mark.parametrize("expression", ["logit-bias(mae, epsilon=3)", "1.0*logit-bias(ce, epsilon=3) + 2.0*cot"])
+def test_a_gradient_is_that_of_the_parameters_at_the_call(expression):
+    logits, loss = LOGITS.clone().requires_grad_(), make_loss(expression)
+    value = loss(logits, TARGET)
+    (expected,) = torch.autograd.grad(value, logits, retain_graph=True)
+    loss.eval()
+    for part in loss.modules():
+        if isinstance(part, LogitBias):
+            part.epsilon = 0.0
+    (found,) = torch.autograd.grad(value, logits, create_graph=True)
+    torch.testing.assert_close(found, expected)
 
 
 def test_the_bias_acts_in_training_only():
@@ -245,6 +258,7 @@ def test_what_cannot_be_read(expression, message):
     [
         (ComplementObjective, "gamm", "ComplementObjective: unknown parameter 'gamm'; did you mean 'gamma'?"),
         (NormalizedCrossEntropyAGCELoss, "bta", "NormalizedCrossEntropyAGCELoss: unknown parameter 'bta'; did you mean 'beta'?"),
+        (LogitBias, "epsilonn", "LogitBias: unknown parameter 'epsilonn'; did you mean 'epsilon'?"),
         (NormalizedFocalMAELoss, "foo", "NormalizedFocalMAELoss: unknown parameter 'foo'."),
     ],
 )

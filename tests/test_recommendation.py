@@ -111,7 +111,7 @@ def test_a_baseline_that_diverges_is_not_recommended_either():
 def test_nothing_is_recommended_where_every_loss_diverged():
     results = results_frame({"ce": [0.6, 0.5], GCE: [0.6, 0.5]})
     advice = recommend(results.assign(diverged=True, accuracy=np.nan, ece=np.nan))
-    assert (advice.headline, advice.sure) == ("No loss to recommend.", ALL_DIVERGED)
+    assert (advice.headline, advice.sure, advice.by_noise) == ("No loss to recommend.", ALL_DIVERGED, ())
     assert "smaller learning rates" in advice.evidence[0]
     assert str(advice).startswith("No loss to recommend. Every loss diverged")
     partly = recommend(fail(fail(results, "ce", seeds=2), GCE, seeds=1).assign(diverged=results["seed"] < 1))

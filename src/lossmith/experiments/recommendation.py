@@ -68,13 +68,18 @@ class Recommendation:
         return self.loss == self.baseline
 
     @property
+    def all_diverged(self) -> bool:
+        """Return whether there is nothing to recommend, as no loss has trained in all its runs."""
+        return self.sure == ALL_DIVERGED
+
+    @property
     def headline(self) -> str:
         """Return the advice in a few words.
 
         >>> Recommendation("gce", {}, 0.1, "evidence", (), (), (), baseline="ce").headline
         'Train with gce.'
         """
-        if self.sure == ALL_DIVERGED:
+        if self.all_diverged:
             return "No loss to recommend."
         return f"{'Stay with' if self.keeps_baseline else 'Train with'} {self.loss}."
 
@@ -114,6 +119,7 @@ def recommend(
     overall = _choose(results, baseline, metric, ALL_NOISE)
     noises = list(results["noise"].unique())
     known = noises if len(noises) > 1 else []
+    by_noise = [_choose(results[results["noise"] == noise], baseline, metric, noise) for noise in known]
     return Recommendation(
         loss=overall.loss,
         parameters=_parameters(overall.loss),
@@ -127,7 +133,7 @@ def recommend(
         ),
         baseline=baseline,
         metric=metric,
-        by_noise=tuple(_choose(results[results["noise"] == noise], baseline, metric, noise) for noise in known),
+        by_noise=tuple(choice for choice in by_noise if choice.sure != ALL_DIVERGED),
     )
 
 

@@ -45,7 +45,7 @@ class CompositeLoss(ClassificationLoss):
     @property
     def parts(self) -> list[ClassificationLoss]:
         """The losses that this one is made of."""
-        # What list(self.losses) gives, at a tenth of the cost: every option of every call is looked up here.
+        # What list(self.losses) gives, without a search for it: every option of every call is looked up here.
         return cast("list[ClassificationLoss]", [*self._modules["losses"]._modules.values()])  # type: ignore[union-attr]
 
     def _has_class_weights(self) -> bool:

@@ -1,13 +1,12 @@
 """The logit bias, which lets bounded losses learn with many classes."""
 
-from collections.abc import Callable
 from typing import Unpack
 
 import torch
 from torch import Tensor
 
 from lossmith.losses.composite import CompositeLoss
-from lossmith.losses.contract import ClassificationLoss, Options
+from lossmith.losses.contract import ClassificationLoss, Options, check_option_names
 from lossmith.losses.expectation import MAELoss
 from lossmith.losses.limits import Limits
 from lossmith.numerics.mean_activation import bias_for_mean_activation
@@ -56,6 +55,7 @@ class LogitBias(CompositeLoss):
     ) -> None:
         if loss is not None and options:
             raise TypeError(f"LogitBias: {', '.join(options)} must be given to the loss that it wraps.")
+        check_option_names(type(self), options)
         super().__init__(MAELoss(**options) if loss is None else loss)
         self.epsilon = _epsilon(epsilon, num_classes)
 
@@ -67,7 +67,7 @@ class LogitBias(CompositeLoss):
     def rule(self, logits: Tensor, target: Tensor) -> Rule | None:
         """Return the rule of the wrapped loss, for biased logits; none for probabilities, whose gradient knows the bias."""
         rule = None if target.is_floating_point() else self.loss.rule(logits, target)
-        return None if rule is None else _BiasedRule(rule, self._biased)
+        return rule if rule is None or not self._has_bias() else _BiasedRule(rule, self.epsilon)
 
     def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
         """Return the wrapped loss of the biased logits."""
@@ -93,30 +93,35 @@ class LogitBias(CompositeLoss):
         """Return nothing: the wrapped loss prints the options."""
         return {}
 
+    def _has_bias(self) -> bool:
+        return self.training and self.epsilon != 0
+
     def _biased(self, logits: Tensor, target: Tensor) -> Tensor:
-        if not self.training or self.epsilon == 0:
+        if not self._has_bias():
             return logits
-        if target.is_floating_point():
-            return logits + self.epsilon * target
-        index = target.unsqueeze(1)
-        if not torch.compiler.is_compiling():
-            return logits.scatter_add(1, index, torch.full_like(index, self.epsilon, dtype=logits.dtype))
-        # Multiplied, and not filled in, because a compiled multiplication serves every epsilon that a schedule sets.
-        return logits.scatter_add(1, index, self.epsilon * torch.ones_like(index, dtype=logits.dtype))
+        return logits + self.epsilon * target if target.is_floating_point() else _biased_at(target, logits, self.epsilon)
+
+
+def _biased_at(target: Tensor, logits: Tensor, epsilon: float) -> Tensor:
+    index = target.unsqueeze(1)
+    if not torch.compiler.is_compiling():
+        return logits.scatter_add(1, index, torch.full_like(index, epsilon, dtype=logits.dtype))
+    # Multiplied, and not filled in, because a compiled multiplication serves every epsilon that a schedule sets.
+    return logits.scatter_add(1, index, epsilon * torch.ones_like(index, dtype=logits.dtype))
 
 
 class _BiasedRule(IndexRule):
     """A rule for logits with a bias, which is a constant to the gradient."""
 
-    def __init__(self, rule: Rule, bias: Callable[[Tensor, Tensor], Tensor]) -> None:
+    def __init__(self, rule: Rule, epsilon: float) -> None:
         self.rule = rule
-        self.bias = bias
+        self.epsilon = epsilon
         self.factor = rule.factor
         self.takes_share = rule.takes_share
 
     def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
         self.rule.share = self.share
-        return self.rule.evaluate(self.bias(logits, target), target)
+        return self.rule.evaluate(_biased_at(target, logits, self.epsilon), target)
 
     def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
         return self.rule.pullback(grad, target, saved)

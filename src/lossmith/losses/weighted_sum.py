@@ -65,7 +65,10 @@ class WeightedSum(CompositeLoss):
         rule = self.rule(logits, target)
         if rule is not None:
             return rowwise_loss(rule, logits, target)
-        losses = [factor * loss.example_losses(logits, target) for factor, loss in zip(self.factors, self.parts, strict=True)]
+        terms, apart = self._terms_and_others()
+        losses = [factor * loss.example_losses(logits, target) for factor, loss in apart]
+        if terms:
+            losses.append(rowwise_loss(rule_of_terms(terms, target), logits, target))
         return sum(losses[1:], start=losses[0])
 
     def _terms_and_others(self) -> tuple[tuple[Term, ...], list[tuple[float, ClassificationLoss]]]:

@@ -35,9 +35,7 @@ def in_blocks_of(
 ) -> Evaluation:
     """Do the same for an ``evaluate`` that can write the first thing to be kept to where it belongs, its third argument."""
     size = logits.numel()
-    if size <= at_once:
-        return evaluate(logits, target, None)
-    if not logits.is_cpu or torch.compiler.is_compiling() or torch.is_grad_enabled():
+    if size <= at_once or not logits.is_cpu or torch.compiler.is_compiling() or torch.is_grad_enabled():
         return evaluate(logits, target, None)
     rows = max(1, BLOCK_ELEMENTS * logits.shape[0] // size)
     losses = logits.new_empty(target.shape[:1] + logits.shape[2:])
