@@ -265,6 +265,14 @@ class TestOtherStudies:
         assert "10 of 10" in page.inner_text("#cost")
         assert observed.errors == []
 
+    def test_every_loss_diverged(self, page, observed, tmp_path):
+        study = small_study(tmp_path)
+        study.results["diverged"] = True
+        page.goto(write_report(study).as_uri())
+        assert page.inner_text("h1") == "No loss to recommend"
+        assert "In your training loop" not in page.inner_text("#answer")
+        assert observed.errors == []
+
     def test_missing_runs(self, tmp_path):
         study = small_study(tmp_path)
         study.results = study.results[(study.results["loss"] == "ce") | (study.results["noise"] == "none")]
