@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-versions lint bench attack clean
 
 demo: $(INSTALLED)
 	$(BIN)/lossmith compare
@@ -13,15 +13,23 @@ test: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n 2 -q
+
+test-versions:
+	$(PYTHON) tests/versions.py
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.losses
+
+attack: $(INSTALLED)
+	$(BIN)/python -m attack --minutes 10
 
 clean:
 	rm -rf $(VENV)

@@ -7,7 +7,7 @@ import time
 import torch
 from torch import nn
 
-from lossmith.analysis.cka import layer_similarity
+from lossmith.analysis import layer_similarity
 
 
 def network(seed: int, depth: int = 20) -> nn.Sequential:

@@ -5,11 +5,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lossmith.analysis.angles import cosine_distances
-from lossmith.analysis.class_means import class_centroids
-from lossmith.analysis.spectra import singular_spectrum
-from lossmith.analysis.tables import RunOutputs, agreement_tables, calibration_table, ensemble_table, separation_table
-from lossmith.analysis.transfer import transfer
+from lossmith.analysis import (
+    RunOutputs,
+    agreement_tables,
+    calibration_table,
+    class_centroids,
+    cosine_distances,
+    ensemble_table,
+    separation_table,
+    singular_spectrum,
+    transfer,
+)
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from lossmith.analysis.transfer import transfer
+from lossmith.analysis import transfer
 
 
 def main() -> None:

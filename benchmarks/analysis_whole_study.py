@@ -7,9 +7,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from lossmith.experiments import Study, compare
-from lossmith.experiments.progress import ProgressDisplay
-from lossmith.experiments.study_analysis import analyse
+from lossmith.studies import Study, compare
+from lossmith.studies.progress import ProgressDisplay
+from lossmith.studies.study_analysis import analyse
 
 LOSSES = ["ce", "focal", "label-smoothing", "sce", "gce", "bi-tempered", "nce-mae", "mae", "cosine-softmax", "squared-error"]
 

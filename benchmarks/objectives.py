@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from benchmarks.measure import best_times, in_new_processes, machine, markdown_table, training_step
-from lossmith import CosineLinear, DropoutLinear, make_loss
+from lossmith import make_loss
+from lossmith.objectives import CosineLinear, DropoutLinear
 
 SHAPES = ((256, 1000), (4096, 1000))
 NAMES = ("label-smoothing", "logit-penalty", "logit-norm", "sigmoid", "squared-error", "complement-entropy", "cot")

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from benchmarks.measure import machine, markdown_table
 from lossmith import make_loss, make_objective
 from lossmith.data.prepared import PreparedData
-from lossmith.experiments.job import Job
-from lossmith.experiments.plan import Recipe, Run
-from lossmith.experiments.workers import train_all
+from lossmith.training.job import Job
+from lossmith.training.recipe import Recipe, Run
+from lossmith.training.workers import train_all
 
 LOSSES = ("ce", "gce", "focal", "mae")
 SEEDS = 8

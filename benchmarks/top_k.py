@@ -12,7 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from benchmarks.measure import best_times, machine, markdown_table, peak_memory, training_step
-from lossmith import SmoothTopKLoss, sensible_tau
+from lossmith import SmoothTopKLoss
+from lossmith.theory import sensible_tau
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 SHAPES = ((256, 100), (256, 1000), (256, 10000))

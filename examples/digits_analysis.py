@@ -7,14 +7,14 @@ import argparse
 
 import numpy as np
 import torch
+from rich.console import Console
+from rich.progress import track
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import Tensor, nn
-from tqdm import tqdm
 
 import lossmith
-from lossmith.analysis.layers import LayerReader
-from lossmith.analysis.tables import RunOutputs, agreement_tables, by_loss, calibration_table, separation_table
+from lossmith.analysis import LayerReader, RunOutputs, agreement_tables, by_loss, calibration_table, separation_table
 
 OBJECTIVES = {
     "softmax": 0.1,
@@ -66,7 +66,8 @@ def main() -> None:
     parts = train_test_split(images.astype(np.float32) / 16, labels, test_size=0.3, stratify=labels, random_state=0)
     images, test_images, labels, test_labels = map(torch.from_numpy, parts)
     trained, tested = {}, {}
-    for expression, seed in tqdm([(expression, seed) for expression in OBJECTIVES for seed in range(arguments.seeds)]):
+    jobs = [(expression, seed) for expression in OBJECTIVES for seed in range(arguments.seeds)]
+    for expression, seed in track(jobs, "runs", console=Console(stderr=True)):
         model, loss = train(expression, seed, arguments.epochs, images, labels)
         trained[f"{expression} {seed}"] = outputs(model, loss, expression, seed, images)
         tested[f"{expression} {seed}"] = outputs(model, loss, expression, seed, test_images)

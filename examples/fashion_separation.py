@@ -15,11 +15,12 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from digits_analysis import outputs
+from rich.console import Console
+from rich.progress import track
 from torch import Tensor, nn
-from tqdm import tqdm
 
 import lossmith
-from lossmith.analysis.tables import RunOutputs, by_loss, calibration_table, separation_table
+from lossmith.analysis import RunOutputs, by_loss, calibration_table, separation_table
 
 OBJECTIVES = {
     "softmax": 0.1,
@@ -120,7 +121,7 @@ def main() -> None:
     settings.folder.mkdir(parents=True, exist_ok=True)
     jobs = [(expression, seed) for seed in range(arguments.seeds) for expression in OBJECTIVES]
     with ProcessPoolExecutor(arguments.workers) as workers:
-        paths = list(tqdm(workers.map(partial(run, settings=settings), jobs), total=len(jobs), unit="run"))
+        paths = list(track(workers.map(partial(run, settings=settings), jobs), "runs", len(jobs), console=Console(stderr=True)))
 
     data = lossmith.load_data("fashion-mnist", rows=settings.rows)
     labels, test_labels = data.labels[data.train], data.labels[data.test]

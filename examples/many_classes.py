@@ -9,10 +9,11 @@ import argparse
 from typing import NamedTuple
 
 import torch
+from rich.console import Console
+from rich.progress import track
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import Tensor, nn
-from tqdm import tqdm
 
 import lossmith
 
@@ -63,7 +64,7 @@ def train(
     (images, labels), (test_images, test_labels) = data
     torch.manual_seed(seed)
     model = fresh_model(images.shape[1], classes)
-    sigma = lossmith.logit_scale(model, [images[:1000]])
+    sigma = lossmith.theory.logit_scale(model, [images[:1000]])
     epsilon = lossmith.solve_logit_bias(classes, sigma=sigma).epsilon
     loss = lossmith.make_loss(expression.replace("EPSILON", str(epsilon)))
     wrong = torch.rand(len(labels)) < noise
@@ -103,10 +104,10 @@ def main() -> None:
         data = [split(digits, options.examples, seed) for seed in range(options.seeds)]
         for noise in options.noise:
             for expression in losses(classes):
-                runs = [
-                    train(expression, data[seed], classes, seed=seed, noise=noise, epochs=options.epochs)
-                    for seed in tqdm(range(options.seeds), desc=f"{classes} classes, {expression}", leave=False)
-                ]
+                seeds = track(
+                    range(options.seeds), f"{classes} classes, {expression}", console=Console(stderr=True), transient=True
+                )
+                runs = [train(expression, data[seed], classes, seed=seed, noise=noise, epochs=options.epochs) for seed in seeds]
                 print(row(expression, classes, noise, runs), flush=True)
 
 
@@ -114,7 +115,7 @@ def row(expression: str, classes: int, noise: float, runs: list[tuple[float, flo
     """Return a line of the table: the mean accuracy and its standard error."""
     accuracies, epsilons = torch.tensor(runs).T
     written = expression.replace("EPSILON", f"{epsilons.mean():.2f}")
-    overlap = lossmith.overlap(written, classes)
+    overlap = lossmith.theory.overlap(written, classes)
     accuracy = f"{100 * accuracies.mean():.1f} ± {100 * accuracies.std() / len(runs) ** 0.5:.1f} %"
     return f"| {classes} | {noise:.0%} | {written} | {overlap:.3f} | {accuracy} |"
 

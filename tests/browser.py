@@ -60,7 +60,7 @@ def page(chromium: Browser, observed: Observed) -> Iterator[Page]:
     """A fresh page, with no memory of other tests, of a desktop's width."""
     context = chromium.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
     fresh = context.new_page()
-    fresh.set_default_timeout(5000)
+    fresh.set_default_timeout(60_000)  # waits end with the event they wait for; only a page that never shows it takes so long
     fresh.on("console", observed.on_console)
     fresh.on("pageerror", observed.on_error)
     fresh.on("request", observed.on_request)

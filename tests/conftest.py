@@ -3,6 +3,7 @@ import sys
 import threading
 from pathlib import Path
 
+import hypothesis
 import mpmath
 import torch
 
@@ -17,6 +18,10 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN and threading.current_threa
 
 # The suite runs one process a core; threads of their own would only wait for one another.
 torch.set_num_threads(1)
+
+# What an example may take is no property of the code: a busy machine takes longer.
+hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.load_profile("any machine")
 
 # Digits of the references, set once because they are global.
 mpmath.mp.dps = 120

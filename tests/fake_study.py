@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lossmith.experiments.recommendation import Recommendation, recommend
+from lossmith.statistics.recommendation import Recommendation, recommend
 from study_frames import results_frame
 
 LOSSES = {
@@ -32,10 +32,11 @@ class FakeStudy:
         self.classes = classes
         self.epochs = epochs
         self.analyses = {}
+        self.unfinished = ""
         self.rng = np.random.default_rng(7)
         self.test_labels = self.rng.integers(0, len(classes), 500)
         self.searches = self._searches()
-        self.settings = {
+        self.provenance = {
             "data": {"source": "fashion.npz", "name": "fashion", "rows": {"train": 3000}, "classes": list(classes), "notes": []},
             "losses": list(results["loss"].unique()),
             "noise": list(results["noise"].unique()),

@@ -1,9 +1,12 @@
 """The losses once more, from their formulas, in arithmetic of as many digits as asked for."""
 
 from collections.abc import Callable, Sequence
+from itertools import combinations
 
 import mpmath
 from mpmath import mpf
+
+import tempered_reference
 
 
 def softmax(logits: Sequence[float]) -> list[mpf]:
@@ -99,3 +102,71 @@ REFERENCES: dict[str, Callable[[list[mpf], int], mpf]] = {
     "nf-mae": lambda p, y: normalized(lambda p, y: focal(p, y, 0.5))(p, y) + 20 * mae(p, y),
     "nce-agce": lambda p, y: normalized(cross_entropy)(p, y) + 4 * asymmetric(p, y, 6.0, 1.5),
 }
+
+
+def label_smoothing(z: list[mpf], y: int) -> mpf:
+    p, share = softmax(z), mpf(0.1) / (1 - mpf(0.1)) / len(z)
+    return cross_entropy(p, y) + share * mpmath.fsum(cross_entropy(p, c) for c in range(len(z)))
+
+
+def logit_norm(z: list[mpf], y: int) -> mpf:
+    scale = mpf(0.04) * mpmath.sqrt(mpmath.fsum(each**2 for each in z))
+    return cross_entropy(softmax([each / scale for each in z]), y)
+
+
+def sigmoid(z: list[mpf], y: int) -> mpf:
+    return mpmath.fsum(mpmath.log1p(mpmath.exp(-each if c == y else each)) for c, each in enumerate(z))
+
+
+def squared_error(z: list[mpf], y: int) -> mpf:
+    return mpmath.fsum((each - 1) ** 2 if c == y else each**2 for c, each in enumerate(z)) / len(z)
+
+
+def complement_entropy(z: list[mpf], y: int) -> mpf:
+    shares = softmax([each for c, each in enumerate(z) if c != y])
+    return mpmath.fsum(share * mpmath.log(share) for share in shares)
+
+
+def biased(z: list[mpf], y: int) -> list[mpf]:
+    return [each + (mpf(0.5) if c == y else 0) for c, each in enumerate(z)]
+
+
+def bi_tempered(z: list[mpf], y: int) -> mpf:
+    one_hot = [float(c == y) for c in range(len(z))]
+    return tempered_reference.divergence(one_hot, tempered_reference.tempered_softmax(z, 1.2).probs, 0.8)
+
+
+def tsallis(z: list[mpf], y: int) -> mpf:
+    return -tempered_reference.log_t(tempered_reference.tempered_softmax(z, 1.2).probs[y], mpf(0.8))
+
+
+def smooth_topk(z: list[mpf], y: int, k: int = 2) -> mpf:
+    def total(indices: list[int], size: int) -> mpf:
+        sets = combinations(indices, size)
+        return mpmath.fsum(mpmath.exp(mpmath.fsum(z[c] for c in chosen) / k) for chosen in sets)
+
+    others = [c for c in range(len(z)) if c != y]
+    without, with_y = total(others, k), mpmath.exp(z[y] / k) * total(others, k - 1)
+    return mpmath.log(1 + mpmath.exp(1) * without / with_y)
+
+
+def hard_topk(z: list[mpf], y: int, k: int = 2) -> mpf:
+    rival = sorted((each for c, each in enumerate(z) if c != y), reverse=True)[k - 1]
+    return max(mpf(0), 1 + (rival - z[y]) / k)
+
+
+OF_LOGITS: dict[str, Callable[[list[mpf], int], mpf]] = {
+    "label-smoothing": label_smoothing,
+    "logit-penalty": lambda z, y: cross_entropy(softmax(z), y) + mpf(6e-4) * mpmath.fsum(each**2 for each in z),
+    "logit-norm": logit_norm,
+    "sigmoid": sigmoid,
+    "squared-error": squared_error,
+    "complement-entropy": complement_entropy,
+    "cot": lambda z, y: cross_entropy(softmax(z), y) + complement_entropy(z, y),
+    "logit-bias": lambda z, y: mae(softmax(biased(z, y)), y),
+    "bi-tempered": bi_tempered,
+    "tsallis": tsallis,
+    "smooth-topk(k=2)": smooth_topk,
+    "hard-topk(k=2)": hard_topk,
+}
+"""Losses that are not functions of probabilities; their tests of exactness are in files of their own."""

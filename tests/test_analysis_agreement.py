@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import mode
 
-from lossmith.analysis.agreement import agreement, cluster, ensemble_accuracy, ensembles, majority_vote
+from lossmith.analysis.prediction_agreement import agreement, cluster, ensemble_accuracy, ensembles, majority_vote
 
 
 def runs(count=5, rows=40, classes=4, seed=0):

@@ -11,17 +11,19 @@ from scipy.special import softmax
 from sklearn.metrics import balanced_accuracy_score, brier_score_loss, log_loss, top_k_accuracy_score
 from torchmetrics.functional.classification import multiclass_calibration_error
 
-from lossmith.analysis.calibration import (
+from lossmith.analysis import (
     CalibrationBins,
+    accuracy,
     adaptive_calibration_error,
+    balanced_accuracy,
     brier_score,
     classwise_calibration_error,
     expected_calibration_error,
     logit_negative_log_likelihood,
     negative_log_likelihood,
     reliability_diagram,
+    top_k_accuracy,
 )
-from lossmith.analysis.scores import accuracy, balanced_accuracy, top_k_accuracy
 
 ERRORS = [expected_calibration_error, classwise_calibration_error, adaptive_calibration_error]
 

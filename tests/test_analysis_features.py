@@ -12,7 +12,7 @@ from scipy.spatial.distance import pdist
 from torch import nn
 
 from lossmith.analysis.angles import angular_visual_hardness, cosine_distances
-from lossmith.analysis.sparsity import nonzero_activations
+from lossmith.analysis.layers import nonzero_activations
 from lossmith.analysis.spectra import singular_spectrum
 
 

@@ -50,12 +50,12 @@ def test_between_zero_and_one(seed, kind, sizes):
 
 @given(st.integers(0, 10_000), st.integers(1, 6), st.booleans())
 @settings(max_examples=40, deadline=None)
-def test_batches_add_up(seed, parts, normalise):
+def test_batches_add_up(seed, parts, normalize):
     features, labels = clusters((7, 3, 11), seed=seed)
-    sums = SeparationSums(normalise=normalise)
+    sums = SeparationSums(normalize=normalize)
     for rows in np.array_split(np.arange(21), parts):
         sums.update(torch.from_numpy(features[rows]), torch.from_numpy(labels[rows]))
-    whole = class_separation(features, labels, "cosine" if normalise else "euclidean")
+    whole = class_separation(features, labels, "cosine" if normalize else "euclidean")
     assert sums.result().within == pytest.approx(whole.within, rel=1e-12)
     assert sums.result().overall == pytest.approx(whole.overall, rel=1e-12)
 

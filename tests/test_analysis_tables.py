@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from lossmith.analysis.agreement import ensemble_accuracy
-from lossmith.analysis.separation import class_separation
-from lossmith.analysis.tables import (
+from lossmith.analysis.prediction_agreement import ensemble_accuracy
+from lossmith.analysis.run_tables import (
     RunOutputs,
     agreement_tables,
     by_loss,
@@ -16,6 +15,7 @@ from lossmith.analysis.tables import (
     pair_averages,
     separation_table,
 )
+from lossmith.analysis.separation import class_separation
 from lossmith.analysis.temperature import temperature_scaling
 
 LABELS = np.random.default_rng(7).integers(4, size=120)

@@ -9,11 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 
-from lossmith.analysis.calibration import (
-    expected_calibration_error,
-    logit_negative_log_likelihood,
-    negative_log_likelihood,
-)
+from lossmith.analysis import expected_calibration_error, logit_negative_log_likelihood, negative_log_likelihood
 from lossmith.analysis.temperature import (
     best_temperature,
     cross_fitted_scaling,

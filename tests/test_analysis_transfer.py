@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 from sklearn.datasets import load_digits
 
-from lossmith.analysis.transfer import STRENGTHS, _Solver, _validation_mask, transfer, transfer_to_classes
+from lossmith.analysis.feature_transfer import STRENGTHS, _Solver, _validation_mask, transfer, transfer_to_classes
 
 
 def clusters(rows=90, classes=3, dimension=4, spread=1.5, seed=0):

@@ -1,17 +1,21 @@
 """The command ``lossmith``, run as a user runs it."""
 
 import inspect
+import re
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
 import lossmith
 from lossmith import LOSSES
 from lossmith.command_line import main
-from lossmith.objectives import OBJECTIVES, make_objective
-from lossmith.published_trainings import PRESETS
-from lossmith.schedules import SCHEDULES
+from lossmith.lazy_names import lazy_names
+from lossmith.losses.contract.options import Options
+from lossmith.objectives import OBJECTIVES, SCHEDULES, make_objective
+from lossmith.objectives.published import PRESETS
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess:
@@ -54,6 +58,18 @@ def test_show(name, capsys):
     shown = capsys.readouterr().out
     assert LOSSES[name].__name__ in shown
     assert all(f"  {parameter} = " in shown for parameter in LOSSES[name].limits)
+    assert "Args:" not in shown  # the list of parameters says it already
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_docstrings_explain_every_parameter(name):
+    sections = inspect.getdoc(LOSSES[name]).split("\n\n")
+    (arguments,) = (section for section in sections if section.startswith("Args:"))
+    *explained, options = (line.split(":")[0].strip() for line in arguments.splitlines()[1:] if line[4] != " ")
+    parameters = inspect.signature(LOSSES[name]).parameters.values()
+    named = {each.name for each in parameters if each.kind is not each.VAR_KEYWORD}
+    assert set(explained) - set(Options.__annotations__) == named - set(Options.__annotations__)
+    assert options == "**options"
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
@@ -114,7 +130,7 @@ def test_as_a_module():
 def test_a_star_import_brings_every_public_name():
     names: dict[str, object] = {}
     exec("from lossmith import *", names)  # noqa: S102
-    assert {"make_loss", "tempered_softmax", "LossScheduler", *(loss.__name__ for loss in LOSSES.values())} <= set(names)
+    assert {"make_loss", "make_objective", "LossScheduler", *(loss.__name__ for loss in LOSSES.values())} <= set(names)
 
 
 def test_a_missing_file_is_named_without_numbers(tmp_path, capsys):
@@ -122,12 +138,53 @@ def test_a_missing_file_is_named_without_numbers(tmp_path, capsys):
     assert capsys.readouterr().err == f"lossmith: {tmp_path / 'missing.toml'}: no such file or directory.\n"
 
 
-def test_modules_are_attributes_of_the_package():
-    code = "import lossmith; print(lossmith.heads.CosineLinear.__name__, lossmith.schedules.Linear.__name__)"
-    result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
-    assert result.stdout == "CosineLinear Linear\n"
+NAMESPACES = (
+    *("analysis", "data", "losses", "numerics", "objectives", "plots", "report"),
+    *("statistics", "studies", "theory", "training"),
+)
+
+
+def test_the_package_shows_what_people_type_and_its_namespaces():
+    made = ["LOSSES", "LossScheduler", "make_loss", "make_noise", "make_objective"]
+    used = ["Study", "advise", "compare", "load_data", "open_study", "solve_logit_bias", "transfer_parameters"]
+    bases = ["BinaryBiTemperedLoss", "ClassificationLoss", "TargetProbabilityLoss", "WeightedSum"]
+    losses = [loss.__name__ for loss in LOSSES.values()]
+    assert sorted(dir(lossmith)) == sorted(["__version__", *NAMESPACES, *made, *used, *bases, *losses])
+    assert all(getattr(lossmith, name) is not None for name in dir(lossmith))
     with pytest.raises(AttributeError, match="module 'lossmith' has no attribute 'nothing'"):
         _ = lossmith.nothing
+
+
+EACH_FIRST = """
+import importlib, sys, types
+
+for name in sys.argv[1:]:
+    for known in [module for module in sys.modules if module.partition(".")[0] == "lossmith"]:
+        del sys.modules[known]  # so that each is imported first
+    namespace = getattr(importlib.import_module("lossmith"), name)
+    assert set(namespace.__all__) <= set(dir(namespace)), name
+    shown = {each: getattr(namespace, each) for each in namespace.__all__}
+    modules = [each for each, value in shown.items() if isinstance(value, types.ModuleType)]
+    assert shown and not modules, (name, modules)
+"""
+
+
+def test_each_namespace_can_be_used_first_and_has_all_that_it_shows():
+    subprocess.run([sys.executable, "-c", EACH_FIRST, *NAMESPACES], check=True)  # noqa: S603
+
+
+def test_a_lazy_namespace_says_what_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.delitem(sys.modules, "lossmith.statistics.summary", raising=False)
+    with pytest.raises(ImportError, match=r"lossmith\.statistics\.summarise needs pandas, .* pip install 'lossmith\[all\]'"):
+        _ = lossmith.statistics.summarise
+    with pytest.raises(AttributeError, match=r"module 'lossmith\.statistics' has no attribute 'nothing'"):
+        _ = lossmith.statistics.nothing
+
+
+def test_a_lazy_name_must_not_be_hidden_by_a_module():
+    with pytest.raises(ValueError, match=r"names of lossmith\.x must differ from those of its modules, got 'rank' for both"):
+        lazy_names("lossmith.x", {"rank": ["rank"]})
 
 
 @pytest.mark.parametrize(
@@ -163,3 +220,74 @@ def test_a_file_that_is_no_study_is_named(tmp_path, capsys):
     file.write_text("a,b")
     assert main(["status", str(file)]) == 2
     assert capsys.readouterr().err.startswith(f"lossmith: {file} is not a study of lossmith; a study is a folder")
+
+
+def test_no_folder_of_the_package_is_ignored_and_so_left_out_of_what_is_installed():
+    root = Path(__file__).parent.parent
+    if not (root / ".gitignore").exists():
+        pytest.skip("not a checkout")
+    everywhere = {line.rstrip("/") for line in (root / ".gitignore").read_text().splitlines() if not line.startswith("/")}
+    folders = {path.name for path in (root / "src").rglob("*") if path.is_dir()} - {"__pycache__"}
+    assert not everywhere & folders
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError("what\nnobody \x1b[31m foresaw"), RecursionError(), MemoryError(), AssertionError("no")]
+)
+def test_what_nobody_foresaw_is_one_line_that_names_a_file_with_the_details(error, monkeypatch, tmp_path, capsys):
+    def fail(_):
+        raise error
+
+    monkeypatch.setattr("lossmith.commands.list_losses.run", fail)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert main(["list"]) == 1
+    said = capsys.readouterr().err
+    found = re.fullmatch(
+        rf"lossmith: this should not have happened: {type(error).__name__}[^\n\x1b]*\. Details are in (.*)\n", said
+    )
+    assert found
+    assert Path(found[1]).parent == tmp_path
+    assert "Traceback (most recent call last)" in Path(found[1]).read_text()
+
+
+def test_where_no_details_can_be_written_there_is_one_line_all_the_same(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("lossmith.commands.list_losses.run", lambda _: {}["missing"])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    assert main(["list"]) == 1
+    assert capsys.readouterr().err == "lossmith: this should not have happened: KeyError: 'missing'.\n"
+
+
+def test_errors_of_several_lines_are_printed_as_one(monkeypatch, capsys):
+    def fail(_):
+        raise ValueError("a table\n  with lines\n")
+
+    monkeypatch.setattr("lossmith.commands.list_losses.run", fail)
+    assert main(["list"]) == 2
+    assert capsys.readouterr().err == "lossmith: a table with lines\n"
+
+
+@pytest.mark.parametrize("keep", ["weights", "features", "weights,features"])
+def test_keep_and_analyse_go_together(keep, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", "digits", "--rows", "200", "--keep", keep, "--analyse", "--dry-run", "--workers", "1"]) == 0
+    assert main(["compare", "digits", "--keep", "weight", "--analyse", "--dry-run"]) == 2
+    assert "keep must be one of features, weights, got 'weight'" in capsys.readouterr().err
+
+
+def test_the_explorer_needs_jinja_only(tmp_path):
+    absent = ["pandas", "scipy", "sklearn", "matplotlib", "PIL", "rich", "pyarrow", "threadpoolctl"]
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({absent})); from lossmith.command_line import main;"
+        f"sys.exit(main(['explore', '--output', {str(tmp_path / 'explore.html')!r}]))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
+    assert (result.returncode, result.stderr) == (0, "")
+    assert (tmp_path / "explore.html").stat().st_size > 10_000
+
+
+def test_every_name_of_the_reports_can_be_imported():
+    from lossmith import report
+
+    assert all(callable(getattr(report, name)) for name in report.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = report.nothing

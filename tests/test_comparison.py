@@ -5,7 +5,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -15,9 +14,9 @@ import torch
 from torch import nn
 
 from lossmith.command_line import main
-from lossmith.experiments import Study, compare, open_study
-from lossmith.experiments.choice import chosen_rates, final_runs, search_runs
-from lossmith.experiments.settings import Settings, settings_from
+from lossmith.studies import Study, compare, open_study
+from lossmith.studies.settings import Settings, settings_from
+from lossmith.studies.tuning import chosen_rates, final_runs, search_runs
 
 QUICK = {"epochs": 2, "seeds": 2, "rates": [0.03, 0.3], "search_seeds": 1, "progress": False, "workers": 1}
 
@@ -69,7 +68,7 @@ def test_curves_have_every_epoch_of_the_runs_that_count(study):
 def test_the_learning_rate_with_the_best_validation_accuracy_counts(study):
     searches = study.searches.sort_values("validation_accuracy", kind="stable").set_index("loss")
     used = study.results[study.results.seed == 0].set_index(["loss", "noise"])
-    for loss in study.plan.losses:
+    for loss in study.settings.losses:
         assert used.validation_accuracy[loss, "none"] == searches.validation_accuracy[loss].max()
         assert used.learning_rate[loss, "symmetric(0.4)"] == used.learning_rate[loss, "none"]
     assert set(study.searches.noise) == {"none"}
@@ -108,7 +107,7 @@ def test_kept_weights_and_features_give_the_stored_logits(study):
 
 def test_the_same_call_again_trains_nothing(study):
     before = (study.folder / "study.sqlite").stat().st_mtime_ns
-    losses = list(study.plan.losses)
+    losses = list(study.settings.losses)
     compare("digits", losses=losses, noise=[0, 0.4], output=study.folder, keep=["features", "weights"], **QUICK)
     assert (study.folder / "study.sqlite").stat().st_mtime_ns == before
 
@@ -121,7 +120,7 @@ def test_another_study_in_the_same_folder_is_refused(study):
 
 
 def test_same_seeds_same_numbers_whatever_the_workers(study, tmp_path):
-    losses = list(study.plan.losses)
+    losses = list(study.settings.losses)
     options = {**QUICK, "workers": 2}
     again = compare("digits", losses=losses, noise=[0, 0.4], output=tmp_path, keep=["features", "weights"], **options)
     columns = [name for name in again.results.columns if name not in ("seconds", "run")]
@@ -129,13 +128,13 @@ def test_same_seeds_same_numbers_whatever_the_workers(study, tmp_path):
 
 
 def test_a_study_knows_how_to_be_run_again(study, capsys):
-    words = shlex.split(study.settings["command"])
+    words = shlex.split(study.provenance["command"])
     assert words[:2] == ["lossmith", "compare"]
     before = (study.folder / "study.sqlite").stat().st_mtime_ns
     assert main([*words[1:], "--no-report"]) == 0  # an error if any setting differed, and nothing to train
     assert study.table().loc["gce", "symmetric(0.4)"] in capsys.readouterr().out
     assert (study.folder / "study.sqlite").stat().st_mtime_ns == before
-    assert study.settings["versions"]["torch"] == torch.__version__
+    assert study.provenance["versions"]["torch"] == torch.__version__
 
 
 class SquaredError(nn.Module):
@@ -220,23 +219,35 @@ def test_a_dry_run_writes_nothing(tmp_path, monkeypatch, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
+WAITS = """
+import sys
+from lossmith.command_line import main
+from lossmith.studies.store import Store
+
+add = Store.add
+
+def add_and_wait(*run):
+    added = add(*run)
+    print("stored", flush=True)
+    sys.stdin.readline()  # which never comes: the test stops the process here
+    return added
+
+Store.add = add_and_wait
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_study_that_was_stopped_is_resumed_without_loss(how, tmp_path, capsys):
     folder = tmp_path / "stopped"
     words = ["compare", "digits", *COMMAND, "--workers", "1", "--output", str(folder)]
-    words[words.index("--epochs") + 1] = "25"
-    process = subprocess.Popen(  # noqa: S603
-        [sys.executable, "-m", "lossmith", *words], stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
-    )
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not (folder / "study.sqlite").exists():
-        time.sleep(0.05)
-    while time.monotonic() < deadline and not open_study(folder).store.finished():
-        time.sleep(0.05)
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, "-c", WAITS, *words], **pipes, text=True)  # noqa: S603
+    assert process.stdout.readline() == "stored\n"
     process.send_signal(how)
     _, said = process.communicate()
     before = open_study(folder).store.finished()
-    assert 0 < len(before) < 10
+    assert len(before) == 1
     if how == signal.SIGINT:
         assert process.returncode == 130
         assert f"runs are stored. Go on with: lossmith resume {folder}" in said
@@ -245,6 +256,20 @@ def test_a_study_that_was_stopped_is_resumed_without_loss(how, tmp_path, capsys)
     after = open_study(folder)
     assert before < after.store.finished()
     assert after.progress() == (10, 10)
+
+
+def test_a_worker_that_dies_is_one_line_that_says_what_is_stored(tmp_path, capsys, monkeypatch):
+    folder = tmp_path / "died"
+
+    def killed(*_args, **_options):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr("lossmith.training.workers.train_stack", killed)
+    options = ["--losses", "ce,dropout", "--noise", "0", "--rates", "0.1", "--seeds", "1", "--search-seeds", "1", "--epochs", "1"]
+    assert main(["compare", "digits", *options, "--workers", "2", "--output", str(folder)]) == 1
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("lossmith: train_all: a worker process died with exit code -9 in stack ")
+    assert last.endswith(f"0 of 2 runs are stored. Go on with: lossmith resume {folder}")
 
 
 def test_two_processes_on_one_study(tmp_path):

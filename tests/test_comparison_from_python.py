@@ -9,8 +9,8 @@ from torch import nn
 
 from lossmith import GeneralizedCrossEntropyLoss, make_objective
 from lossmith.command_line import main
-from lossmith.experiments import compare, open_study
-from lossmith.experiments.settings import settings_from
+from lossmith.studies import compare, open_study
+from lossmith.studies.settings import settings_from
 
 QUICK = {"epochs": 1, "seeds": 1, "rates": 0.1, "search_seeds": 1, "progress": False, "workers": 1}
 

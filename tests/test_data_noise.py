@@ -11,8 +11,8 @@ from scipy.stats import chisquare, truncnorm
 from sklearn.linear_model import LogisticRegression
 
 from lossmith.data import NOISES, LabelNoise, PreparedData, load_data, make_noise, realised
-from lossmith.data.feature_noise import margins
-from lossmith.data.noise_contract import balanced_keys
+from lossmith.data.noise.feature_noise import margins
+from lossmith.data.noise.label_noise import balanced_keys
 
 DIGITS = replace(load_data("digits"), groups=(0, 0, 0, 1, 1, 1, 2, 2, 2, 3))
 LABELS = DIGITS.labels[DIGITS.train]

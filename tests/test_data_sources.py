@@ -11,7 +11,8 @@ import pytest
 import torch
 from PIL import Image
 
-from lossmith.data import KNOWN_SETS, known_sets, load_data
+from lossmith.data import KNOWN_SETS, load_data
+from lossmith.data.sources import known_sets
 
 DRAW = np.random.default_rng(0)
 FEATURES = DRAW.random((60, 5))

@@ -5,12 +5,13 @@ import json
 import pytest
 import torch
 
-from lossmith import LOSSES, NoSolutionError, advise, average_error, make_loss, overlap, solution_map, transfer_parameters
+from lossmith import LOSSES, advise, make_loss, transfer_parameters
 from lossmith.command_line import main
-from lossmith.early_learning.advice_table import table
-from lossmith.losses.adjustable import adjustable_numbers
+from lossmith.losses.contract.adjustable import adjustable_numbers
 from lossmith.plots import FIGURES, early_learning
 from lossmith.plots import solution_map as solution_map_figure
+from lossmith.theory import NoSolutionError, average_error, overlap, solution_map
+from lossmith.theory.advice_table import table
 
 SAMPLES = 128
 

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from lossmith import LOSSES, properties
-from lossmith.early_learning import calibration
+from lossmith import LOSSES
+from lossmith.theory import consistency, properties
 
 # symmetric with this sum over labels (None: not symmetric), bound, calibrated, smooth, largest gradient, where, slope
 K = 6
@@ -53,7 +53,7 @@ def test_two_classes_make_the_hinge_calibrated():
 
 
 def test_every_loss_of_the_catalogue_has_properties(monkeypatch):
-    monkeypatch.setattr(calibration, "STEPS", 3)  # tried above; here the rest counts
+    monkeypatch.setattr(consistency, "STEPS", 3)  # tried above; here the rest counts
     for name in LOSSES:
         found = properties(name, 8)
         assert found.bounded == math.isfinite(found.bound)

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, hessian, vmap
 
-from lossmith import CrossEntropyExpectationLoss, escaping_efficiency, gradient_volume_factor, make_loss
-from lossmith.escaping import _GradientNoise
+from lossmith import CrossEntropyExpectationLoss, make_loss
+from lossmith.theory import escaping_efficiency, gradient_volume_factor
+from lossmith.theory.escaping import _GradientNoise
 
 
 @pytest.mark.parametrize(("alpha", "beta"), [(1.0, 0.0), (1.0, 1.0), (1.0, 5.0), (0.0, 1.0)])

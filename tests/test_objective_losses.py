@@ -21,8 +21,8 @@ from lossmith import (
     SquaredErrorLoss,
     make_loss,
 )
-from lossmith.numerics.norms import Directions
-from lossmith.numerics.sigmoid import _log2_e
+from lossmith.kernels.cpu.norms import Directions
+from lossmith.kernels.cpu.sigmoid import _log2_e
 
 EXPRESSIONS = [
     "label-smoothing(alpha=0.3)",

@@ -8,17 +8,17 @@ import pytest
 from PIL import Image
 
 from lossmith.command_line import main
-from lossmith.experiments import compare
-from lossmith.experiments.ranking import rank_losses
-from lossmith.experiments.several_studies import joined_results, ranking_text
-from lossmith.experiments.statistics import block_means, rank
 from lossmith.report.rank_figure import draw_ranking
+from lossmith.statistics.ranking import rank_losses
+from lossmith.statistics.several_studies import joined_results, ranking_text
+from lossmith.statistics.summary import block_means, rank
+from lossmith.studies import compare
 from study_frames import results_frame
 
 
 def study(name: str, folder: str = "studies/x", **changes):
     means = {"ce": [0.9, 0.6], "gce": [0.91, 0.7], "mae": [0.7, 0.5]}
-    return SimpleNamespace(folder=folder, settings={"data": {"name": name}}, results=results_frame(means, **changes))
+    return SimpleNamespace(folder=folder, provenance={"data": {"name": name}}, results=results_frame(means, **changes))
 
 
 def test_joined_results_are_told_apart_by_data():

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lossmith.experiments.recommendation import ALL_DIVERGED, NO_DIFFERENCE, NONE_BETTER, NOTHING, UNSTABLE, recommend
+from lossmith.statistics.recommendation import ALL_DIVERGED, NO_DIFFERENCE, NONE_BETTER, NOTHING, UNSTABLE, recommend
 from study_frames import results_frame
 
 GCE, SUM = "gce(q=0.7)", "1.0*nce + 20.0*mae"

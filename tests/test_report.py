@@ -8,10 +8,10 @@ import pytest
 from markupsafe import Markup
 
 from fake_study import CLASSES, LOSSES, NOISE, FakeStudy, full_study
-from lossmith.experiments.statistics import compare_to, summarise
-from lossmith.report.page import render_report, write_report
-from lossmith.report.section import Section
+from lossmith.report.elements import Section
+from lossmith.report.study_page import render_report, write_report
 from lossmith.report.svg import ticks
+from lossmith.statistics.summary import compare_to, summarise
 from study_frames import results_frame
 
 FIGURES = ("differences", "noise", "curves", "false-labels", "reliability", "confusion", "cost", "rates")
@@ -241,7 +241,7 @@ def contrast(first: str, second: str) -> float:
 def test_the_command_is_there_to_copy(opened, study):
     opened.context.grant_permissions(["clipboard-read", "clipboard-write"])
     opened.locator("#rerun .copy").click()
-    assert opened.inner_text("#rerun .copyable code") == study.settings["command"]
+    assert opened.inner_text("#rerun .copyable code") == study.provenance["command"]
     assert opened.locator("#rerun .copy").inner_text() in ("Copied", "Selected")
 
 
@@ -310,7 +310,7 @@ class TestOtherStudies:
 
     def test_made_in_python(self, tmp_path):
         study = small_study(tmp_path)
-        study.settings["from_python"] = "a model of its own"
+        study.provenance["from_python"] = "a model of its own"
         assert "run in Python with a model of its own" in render_report(study)
 
     def test_sections_can_be_added(self, page, tmp_path):

@@ -1,10 +1,18 @@
 """``lossmith report`` and ``lossmith export`` on a study that was trained."""
 
+import io
+import shutil
+import sqlite3
+
 import pandas as pd
 import pytest
+from rich.console import Console
 
 from lossmith.command_line import main
-from lossmith.experiments import compare
+from lossmith.studies import compare, open_study
+from lossmith.studies.compare import planned
+from lossmith.studies.progress import PlainProgress, ProgressDisplay, TerminalProgress
+from lossmith.studies.settings import settings_from
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +28,7 @@ def test_report(study, capsys, page, observed):
     assert capsys.readouterr().out == f"{file}\n"
     page.goto(file.as_uri())
     assert page.inner_text("h1") == study.recommend().headline.removesuffix(".")
-    assert page.inner_text("#rerun .copyable code") == study.settings["command"]
+    assert page.inner_text("#rerun .copyable code") == study.provenance["command"]
     assert page.locator("#figure-rates svg[data-places]").count() > 0
     assert observed.errors == []
     assert observed.requests == []
@@ -51,3 +59,103 @@ def test_bad_input_is_one_line(study, tmp_path, capsys):
     assert len(lines) == 3
     assert lines[1] == "lossmith: export: the file must end in .csv, .parquet, .tex, .md, got results.xls."
     assert "results need a column 'speed'" in lines[2]
+
+
+@pytest.fixture
+def unfinished(study, tmp_path):
+    """The same study without two of its runs: 14 were planned."""
+    folder = tmp_path / "unfinished"
+    shutil.copytree(study.folder, folder)
+    with sqlite3.connect(folder / "study.sqlite") as connection:
+        connection.execute("DELETE FROM run WHERE noise != 'none' AND seed = 1")
+    connection.close()
+    return open_study(folder)
+
+
+def test_results_of_an_unfinished_study_say_so_first(unfinished, study, tmp_path, capsys, page):
+    done, planned = unfinished.progress()
+    assert done == planned - 2
+    note = f"The study is unfinished: {done} of {planned} runs are stored, and the others may change what follows."
+    assert study.unfinished == ""
+    assert unfinished.recommend().unfinished == note
+    assert str(unfinished.recommend()).replace("\n", " ").startswith(note)
+    assert "unfinished" not in str(study.recommend())
+    folder = str(unfinished.folder)
+    for ending, beginning in (("md", f"> {note}\n\n| loss"), ("tex", f"\\textbf{{{note}}} Accuracy")):
+        file = tmp_path / f"table.{ending}"
+        assert main(["export", folder, str(file)]) == 0
+        assert beginning in file.read_text("utf-8")
+        assert capsys.readouterr().err == f"{folder}: {note}\n"
+    assert main(["report", folder]) == 0
+    assert capsys.readouterr().err == f"{folder}: {note}\n"
+    page.goto((unfinished.folder / "report.html").as_uri())
+    assert page.inner_text("#answer > :first-child") == note
+    assert page.title().startswith("Unfinished: ")
+
+
+class Told(ProgressDisplay):
+    """Keeps what would be shown."""
+
+    def __init__(self):
+        super().__init__()
+        self.shown = []
+
+    def advance(self, runs):
+        super().advance(runs)
+        self.shown.append(self.progress_text())
+
+    def store(self):
+        super().store()
+        self.shown.append(self.progress_text())
+
+
+def test_progress_tells_what_is_stored_from_what_is_trained(tmp_path):
+    told = Told()
+    settings = {"losses": ["ce", "gce"], "noise": [0], "seeds": 2, "epochs": 2, "rates": [0.1], "data": "iris"}
+    planned(settings_from(settings), output=tmp_path / "told", workers=1).train(told)
+    assert told.shown == [
+        "2 of 4 runs trained, 0 stored",
+        "4 of 4 runs trained, 0 stored",
+        *(f"4 of 4 runs trained, {stored} stored" for stored in (1, 2, 3, 4)),
+    ]
+
+
+def test_progress_on_a_terminal_and_in_a_file_shows_what_is_stored(monkeypatch):
+    monkeypatch.setattr("lossmith.studies.progress.SECONDS_BETWEEN_LINES", 0.0)
+    plain, terminal = io.StringIO(), io.StringIO()
+    bar = TerminalProgress(Console(file=terminal, force_terminal=True, width=200))
+    with bar.bar:
+        for display in (PlainProgress(plain), bar):
+            display.start("training", 20, stores=True)
+            display.store()
+            display.advance(4)
+    assert "training: 4 of 20 runs trained, 1 stored" in plain.getvalue()
+    assert "4 of 20 runs trained, 1 stored" in terminal.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ("UPDATE run SET loss = 'other' WHERE id = 2", "run, run 2"),
+        ("UPDATE run SET seed = -1 WHERE id = 2", "run, run 2"),
+        ("UPDATE run SET measures = '{}' WHERE id = 2", "run, run 2"),
+        ("UPDATE meta SET value = '{}' WHERE name = 'settings'", "meta, settings"),
+        ("DELETE FROM meta WHERE name = 'settings'", "meta, settings"),
+        ("UPDATE meta SET value = json_remove(value, '$.recipe.keep') WHERE name = 'settings'", "meta, settings"),
+        ("UPDATE meta SET value = json_set(value, '$.losses', 5) WHERE name = 'settings'", "meta, settings"),
+        ("UPDATE meta SET value = json_set(value, '$.classes', 5) WHERE name = 'data'", "meta, data"),
+        ("UPDATE meta SET value = '[7]' WHERE name = 'test_labels'", "meta, test_labels"),
+        ("UPDATE noise SET matrix = '[[1.0]]'", "noise, symmetric(0.4)"),
+        ("UPDATE array SET shape = '[3, 30]'", "array, logits of run "),
+    ],
+)
+def test_a_study_whose_parts_do_not_fit_together_is_one_line(study, query, place, tmp_path, capsys):
+    shutil.copytree(study.folder, tmp_path / "damaged")
+    with sqlite3.connect(tmp_path / "damaged" / "study.sqlite") as connection:
+        connection.execute(query)
+    connection.close()
+    assert main(["report", str(tmp_path / "damaged"), "--output", str(tmp_path / "page.html")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"study.sqlite: table {place}" in line
+    assert " is damaged (" in line
+    assert line.endswith("; it was left as it is.")

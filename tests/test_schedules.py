@@ -15,7 +15,8 @@ import torch
 from torch._dynamo.utils import counters
 
 import resumable_run
-from lossmith import Constant, Cosine, Cyclic, Linear, LossScheduler, Piecewise, make_loss, make_schedule
+from lossmith import LossScheduler, make_loss
+from lossmith.objectives import Constant, Cosine, Cyclic, Linear, Piecewise, make_schedule
 
 
 @pytest.mark.parametrize("total", [6, 12, 66, 90, 240])

@@ -13,9 +13,9 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
-from lossmith.experiments.paired_tests import Difference, benjamini_hochberg, holm, paired_difference, seeds_needed
-from lossmith.experiments.ranking import conover, friedman, groups_not_told_apart, performance_profile, rank_losses
-from lossmith.experiments.statistics import ALL_NOISE, best_loss, block_means, compare_to, rank, summarise, usable_results
+from lossmith.statistics.paired_tests import Difference, benjamini_hochberg, holm, paired_difference, seeds_needed
+from lossmith.statistics.ranking import conover, friedman, groups_not_told_apart, performance_profile, rank_losses
+from lossmith.statistics.summary import ALL_NOISE, best_loss, block_means, compare_to, rank, summarise, usable_results
 from study_frames import results_frame
 
 P_VALUES = arrays(np.float64, st.integers(1, 12), elements=st.floats(0, 1))

@@ -1,6 +1,9 @@
 """The file of a study: whole after a kill, shared by processes, never overwritten."""
 
+import io
+import json
 import os
+import pickle
 import shutil
 import signal
 import sqlite3
@@ -8,13 +11,16 @@ import subprocess
 import sys
 import textwrap
 import time
+import tracemalloc
+import zipfile
+import zlib
 
 import numpy as np
 import pytest
 import torch
 
-from lossmith.experiments.plan import CURVES, Run, Trained
-from lossmith.experiments.store import Store, StoreError
+from lossmith.studies.store import Store, StoreError
+from lossmith.training.recipe import CURVES, Run, Trained
 
 
 def trained(run: Run, *, epochs: int = 3, **more) -> Trained:
@@ -74,7 +80,8 @@ def test_noise_is_kept(store):
     store.add_noise("symmetric(0.4)", 0, 0.39, np.eye(3), labels)
     (row,) = store.noises()
     assert (row["noise"], row["rate"]) == ("symmetric(0.4)", 0.39)
-    assert np.array_equal(row["labels"], labels)
+    assert np.array_equal(store.noisy_labels("symmetric(0.4)", 0), labels)
+    assert store.noisy_labels("symmetric(0.4)", 1) is None
     assert np.array_equal(row["matrix"], np.eye(3))
 
 
@@ -83,8 +90,8 @@ WRITER = """
     sys.path.insert(0, {tests!r})
     from pathlib import Path
     from test_store import trained
-    from lossmith.experiments.plan import Run
-    from lossmith.experiments.store import Store
+    from lossmith.training.recipe import Run
+    from lossmith.studies.store import Store
     store = Store(Path({file!r}))
     print("ready", flush=True)
     for seed in range({runs}):
@@ -100,7 +107,8 @@ def writer(store, runs):
 def test_a_killed_writer_leaves_whole_runs(store):
     process = writer(store, 100_000)
     assert process.stdout.readline() == "ready\n"
-    while len(store.finished()) < 5:
+    deadline = time.monotonic() + 60
+    while len(store.finished()) < 5 and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -132,7 +140,7 @@ def test_what_a_killed_writer_had_half_done_is_undone(store, tmp_path):
 def test_two_writers_do_not_disturb_each_other(store):
     writers = [writer(store, 60) for _ in range(2)]
     for process in writers:
-        process.communicate()
+        process.communicate(timeout=120)
         assert process.returncode == 0
     assert sorted(run["accuracy"] for run in store.runs()) == list(range(60))
     assert len(store.curves()) == 50 * 60
@@ -217,3 +225,142 @@ def test_a_folder_that_cannot_be_written_to_is_one_line(tmp_path):
     assert done.stderr.splitlines()[-1].startswith(f"lossmith: {folder} must be a folder that can be written to: ")
     assert "Traceback" not in done.stderr
     assert not any(folder.iterdir())
+
+
+def _packed_zeros(size):
+    """Return that many zeros, packed, without having them all at once."""
+    packer = zlib.compressobj(1)
+    part = bytes(2**20)
+    return b"".join(packer.compress(part) for _ in range(size // len(part))) + packer.flush()
+
+
+HOSTILE = {
+    "no zlib": ("UPDATE array SET content = ?", b"rubbish", "array, logits of run 1"),
+    "text for content": ("UPDATE array SET content = ?", "rubbish", "array, logits of run 1"),
+    "too little": ("UPDATE array SET content = ?", zlib.compress(b"rubbish"), "array, logits of run 1"),
+    "too much": ("UPDATE array SET content = ?", zlib.compress(bytes(1000)), "array, logits of run 1"),
+    "cut": ("UPDATE array SET content = ?", zlib.compress(bytes(60))[:-3], "array, logits of run 1"),
+    "a shape that is none": ("UPDATE array SET shape = ?", '{"a": 1}', "array, logits of run 1"),
+    "a shape below zero": ("UPDATE array SET shape = ?", "[-5, -3]", "array, logits of run 1"),
+    "a shape of a petabyte": ("UPDATE array SET shape = ?", "[1000000000, 1000000]", "array, logits of run 1"),
+    "a type that is none": ("UPDATE array SET type = ?", "float33", "array, logits of run 1"),
+    "a type of objects": ("UPDATE array SET type = ?", "O", "array, logits of run 1"),
+    "measures that are no JSON": ("UPDATE run SET measures = ?", "{", "run, run 1"),
+    "measures nested too deep": ("UPDATE run SET measures = ?", "[" * 100_000, "run, run 1"),
+    "measures that are a list": ("UPDATE run SET measures = ?", "[1]", "run, run 1"),
+    "a measure that is text": ("UPDATE run SET measures = ?", '{"accuracy": "high"}', "run, run 1"),
+    "a measure named as a column": ("UPDATE run SET measures = ?", '{"loss": 1}', "run, run 1"),
+    "a seed that is text": ("UPDATE run SET seed = ?", "many\nlines", "run, run 1"),
+    "a loss that is bytes": ("UPDATE run SET loss = ?", b"\xff\xfe", "run, run 1"),
+    "a curve of text": ("UPDATE curve SET train_loss = ?", "low", "curve, run 1"),
+    "settings that are no JSON": ("UPDATE meta SET value = ?", "{", "meta, settings"),
+    "settings that are a number": ("UPDATE meta SET value = ?", "5", "meta, settings"),
+    "a matrix that is none": ("UPDATE noise SET matrix = ?", "[[1, 2], [3]]", "noise, none of seed 0"),
+    "labels that are none": ("UPDATE noise SET labels = ?", b"rubbish", "noise, none of seed 0"),
+}
+
+
+def read_everything(store):
+    for run in store.runs():
+        for name in store.kept(run["id"]):
+            store.array(run["id"], name)
+    for row in store.noises():
+        store.noisy_labels(row["noise"], row["seed"])
+    store.finished(), store.curves(), store.meta("settings")
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_content_that_does_not_fit_is_one_line_that_names_table_and_run(store, case):
+    query, value, place = HOSTILE[case]
+    store.add(trained(Run("ce", "none", 0, 0.1)), {"accuracy": 0.9})
+    store.add_noise("none", 0, 0.0, np.eye(3), np.arange(3))
+    read_everything(store)
+    with sqlite3.connect(store.file) as connection:
+        connection.execute(query, (value,))
+    connection.close()
+    with pytest.raises(StoreError) as caught:
+        read_everything(Store(store.file))
+    said = str(caught.value)
+    assert said.startswith(f"{store.file}: table {place} is damaged (")
+    assert said.endswith("; it was left as it is.")
+    assert "\n" not in said
+
+
+def test_a_small_content_that_would_fill_the_memory_is_refused(store, monkeypatch):
+    monkeypatch.setattr("lossmith.studies.stored_content.ROOM", 2**22)
+    store.add(trained(Run("ce", "none", 0, 0.1)), {})
+    size = 2**27
+    content = _packed_zeros(size)
+    assert len(content) < size / 200
+    for shape in (json.dumps([size // 4]), json.dumps([5, 3])):
+        with sqlite3.connect(store.file) as connection:
+            connection.execute("UPDATE array SET shape = ?, content = ?", (shape, content))
+        connection.close()
+        tracemalloc.start()
+        with pytest.raises(StoreError, match="table array, logits of run 1 is damaged"):
+            store.array(1, "logits")
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < 2**23  # the content itself, read from the file, and one step of inflating it
+
+
+def test_an_array_of_another_shape_than_expected_is_refused_before_it_is_inflated(store):
+    store.add(trained(Run("ce", "none", 0, 0.1)), {})
+    assert store.array(1, "logits", (5, None)).shape == (5, 3)
+    with pytest.raises(StoreError, match=r"logits of run 1 is damaged \(shape must be \(4, 3\), got \(5, 3\)\)"):
+        store.array(1, "logits", (4, 3))
+
+
+def test_a_large_array_that_fits_is_read(store, monkeypatch):
+    monkeypatch.setattr("lossmith.studies.stored_content.ROOM", 100)
+    monkeypatch.setattr("lossmith.studies.stored_content.STEP", 64)
+    features = np.random.default_rng(0).normal(size=(50, 7))
+    store.add(trained(Run("ce", "none", 0, 0.1), test_features=features), {})
+    assert np.array_equal(store.array(1, "features"), features)
+
+
+def test_weights_that_are_none_or_packed_are_refused(store):
+    store.add(trained(Run("ce", "none", 0, 0.1), weights={"a": torch.zeros(1000)}), {})
+    stream = io.BytesIO()
+    stored = zipfile.ZipFile(io.BytesIO(store.array(1, "weights").tobytes()))
+    with stored, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name in stored.namelist():
+            packed.writestr(name, stored.read(name))
+    other = io.BytesIO()
+    torch.save([torch.eye(2)], other)
+    for content in (stream.getvalue(), other.getvalue(), pickle.dumps({"a": 1}), b""):
+        with sqlite3.connect(store.file) as connection:
+            row = (json.dumps([len(content)]), zlib.compress(content))
+            connection.execute("UPDATE array SET shape = ?, content = ? WHERE name = 'weights'", row)
+        connection.close()
+        with pytest.raises(StoreError, match=r"table array, weights of run 1 is damaged \(.*\); it was left as it is\.$"):
+            store.weights(1)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "CREATE VIEW endless AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n",
+        "CREATE TRIGGER own AFTER INSERT ON run BEGIN DELETE FROM run; END",
+        "DROP TABLE curve",
+        "ALTER TABLE run ADD COLUMN more AS (length(zeroblob(1000000000)))",
+    ],
+)
+def test_other_tables_views_and_triggers_are_refused(store, more):
+    with sqlite3.connect(store.file) as connection:
+        connection.execute(more)
+    connection.close()
+    with pytest.raises(StoreError, match=r"has other tables than a study of lossmith has; it was left as it is\.$"):
+        Store(store.file)
+
+
+def test_damaged_pages_are_one_line(store):
+    for seed in range(20):
+        store.add(trained(Run("ce", "none", seed, 0.1), epochs=50), {})
+    whole = store.file.read_bytes()
+    for page in range(1, len(whole) // 4096):
+        store.file.write_bytes(whole[: 4096 * page] + bytes([7]) * 64 + whole[4096 * page + 64 :])
+        with pytest.raises(StoreError) as caught:
+            read_everything(Store(store.file))
+        assert "\n" not in str(caught.value)
+        assert "***" not in str(caught.value)

@@ -11,20 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from lossmith.analysis.agreement import ensembles
 from lossmith.analysis.cka import layer_similarity
+from lossmith.analysis.feature_transfer import transfer
+from lossmith.analysis.prediction_agreement import ensembles
 from lossmith.analysis.robustness import CorruptionErrors, corruption_errors, mean_corruption_error
+from lossmith.analysis.run_tables import RunOutputs, cross_fitted_calibration
 from lossmith.analysis.scores import accuracy
 from lossmith.analysis.separation import class_separation
-from lossmith.analysis.tables import RunOutputs, cross_fitted_calibration
-from lossmith.analysis.transfer import transfer
 from lossmith.command_line import main
-from lossmith.experiments import compare, open_study
-from lossmith.experiments.progress import ProgressDisplay
-from lossmith.experiments.study_analysis import analyse
-from lossmith.experiments.study_analysis.models import compared_layers
-from lossmith.experiments.study_analysis.rows import halves, some_rows
 from lossmith.report import write_report
+from lossmith.studies import compare, open_study
+from lossmith.studies.progress import ProgressDisplay
+from lossmith.studies.study_analysis import analyse
+from lossmith.studies.study_analysis.features import halves, some_rows
+from lossmith.studies.study_analysis.trained_models import compared_layers
 
 LOSSES = ["ce", "bi-tempered", "cosine-softmax"]
 QUICK = {"epochs": 2, "seeds": 2, "rates": [0.1], "progress": False, "workers": 1}
@@ -255,7 +255,7 @@ class TestCommand:
         what = ["--rows", "300", "--losses", "ce,mae", "--noise", "0", "--seeds", "1", "--rates", "0.1", "--epochs", "1"]
         assert main(["compare", "digits", *what, "--analyse", "--output", str(folder), "--workers", "1"]) == 0
         study = open_study(folder)
-        assert study.plan.recipe.keep == ("features", "weights")
+        assert study.settings.recipe.keep == ("features", "weights")
         assert "Error rates on damaged inputs" in capsys.readouterr().out
         page.goto((folder / "report.html").as_uri())
         for name in SECTIONS:

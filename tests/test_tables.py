@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from fake_study import full_study
-from lossmith.experiments.statistics import summarise
-from lossmith.report.tables import export_results, latex_table, markdown_table
+from lossmith.report.result_tables import export_results, latex_table, markdown_table
+from lossmith.statistics.summary import summarise
 from study_frames import results_frame
 
 

@@ -7,7 +7,10 @@ import pytest
 import torch
 
 import lossmith
-from lossmith import SmoothTopKLoss, elementary_symmetric, gradient_share, sensible_tau, topk_accuracy, topk_probabilities
+from lossmith import SmoothTopKLoss
+from lossmith.losses import topk_accuracy, topk_probabilities
+from lossmith.numerics import elementary_symmetric
+from lossmith.theory import gradient_share, sensible_tau
 from top_k_references import enumerated_marginals, log_polynomials
 
 
@@ -104,4 +107,4 @@ def test_sensible_tau_agrees_with_the_papers_experiments():
     with pytest.raises(ValueError, match=r"sensible_tau: share must be in \(0, 1\), got 1"):
         sensible_tau(5, 100, share=1)
     with pytest.raises(ValueError, match="SmoothTopKLoss: k must be < number of classes 5, got 5"):
-        lossmith.sensible_tau(5, 5)
+        lossmith.theory.sensible_tau(5, 5)

@@ -10,16 +10,16 @@ import torch
 from torch import nn
 
 from lossmith.data.prepared import PreparedData
-from lossmith.experiments.checks import check_jobs, check_recipe
-from lossmith.experiments.job import Job
-from lossmith.experiments.learning_rates import LEARNING_RATE_SCHEDULES, Moment
-from lossmith.experiments.models import MODELS, make_backbone
-from lossmith.experiments.optimizers import OPTIMIZERS, StackedOptimizer
-from lossmith.experiments.plan import Recipe
-from lossmith.experiments.resnet import ResidualNetwork
-from lossmith.experiments.stacked_model import build_model
-from lossmith.experiments.training import train_stack
-from lossmith.experiments.workers import train_all
+from lossmith.training.checks import check_jobs, check_recipe
+from lossmith.training.job import Job
+from lossmith.training.learning_rate_schedules import LEARNING_RATE_SCHEDULES, Moment
+from lossmith.training.loop import train_stack
+from lossmith.training.models.named_models import MODELS, make_backbone
+from lossmith.training.models.resnet import ResidualNetwork
+from lossmith.training.recipe import Recipe
+from lossmith.training.stacks.optimizers import OPTIMIZERS, StackedOptimizer
+from lossmith.training.stacks.stacked_model import build_model
+from lossmith.training.workers import train_all
 from training_reference import OPTIMIZERS as TORCH_OPTIMIZERS
 from training_reference import digits, job
 
@@ -162,11 +162,11 @@ def test_learning_rates_are_those_of_the_papers() -> None:
         ({"schedule": "cosinus"}, "Recipe: schedule must be one of .*, got 'cosinus'; did you mean 'cosine'?"),
         ({"select": "first"}, "Recipe: select must be one of last, best, got 'first'"),
         ({"keep": ("gradients",)}, "Recipe: keep must be one of features, weights, got 'gradients'"),
-        ({"epochs": 0}, "Recipe: epochs must be >= 1, got 0."),
-        ({"batch_size": 2.5}, "Recipe: batch_size must be an integer >= 1, got float 2.5."),
+        ({"epochs": 0}, r"Recipe: epochs must be in \[1, 1e\+06\], got 0."),
+        ({"batch_size": 2.5}, r"Recipe: batch_size must be an integer in \[1, 1e\+09\], got float 2.5."),
         ({"averaging": 1.0}, r"Recipe: averaging must be in \[0, 1\), got 1.0."),
         ({"mixup": -1.0}, "Recipe: mixup must be >= 0, got -1.0."),
-        ({"patience": -1}, "Recipe: patience must be >= 0, got -1."),
+        ({"patience": -1}, r"Recipe: patience must be in \[0, 1e\+06\], got -1."),
     ],
 )
 def test_recipes_that_cannot_be_followed(changes: dict[str, object], message: str) -> None:

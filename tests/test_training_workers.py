@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +15,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lossmith.experiments import workers
-from lossmith.experiments.composition import compose_stacks
-from lossmith.experiments.plan import Recipe, Trained
-from lossmith.experiments.workers import Progress, train_all
+from lossmith.training import workers
+from lossmith.training.recipe import Recipe, Trained
+from lossmith.training.stacks.composition import compose_stacks
+from lossmith.training.workers import Progress, train_all
 from training_reference import digits, job
 
 RECIPE = Recipe(epochs=2, batch_size=32)
@@ -101,7 +103,7 @@ class Raises(nn.Module):
 @pytest.mark.parametrize(
     ("loss", "error", "message"),
     [
-        (Dies(), RuntimeError, r"train_all: a worker process died with exit code -9 in stack \d of 2; -9 mostly means"),
+        (Dies(), ChildProcessError, r"train_all: a worker process died with exit code -9 in stack \d of 2; -9 mostly means"),
         (Raises(), ValueError, r"^UsersLoss: no such luck\.\nIn a worker process:"),
     ],
 )
@@ -146,12 +148,48 @@ def test_workers_can_be_spawned() -> None:
         np.testing.assert_allclose(trained.test_logits, spawned[run].test_logits, rtol=1e-4, atol=1e-4)
 
 
+def test_a_worker_that_died_before_it_was_given_more_is_an_error_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    def assign_to_the_dead(self: workers._Worker, *args: int) -> None:
+        self.process.kill()
+        self.process.join()
+        assign(self, *args)
+
+    assign = workers._Worker.assign
+    monkeypatch.setattr(workers._Worker, "assign", assign_to_the_dead)
+    data = digits(50)
+    with pytest.raises(ChildProcessError, match=r"^train_all: a worker process died with exit code -9 in stack 1 of 2;.*\.$"):
+        list(train_all([job(data, "ce"), job(data, "dropout")], data, RECIPE, workers=2))
+    assert multiprocessing.active_children() == []
+
+
+def test_a_worker_that_died_in_the_middle_of_a_message_is_an_error_here() -> None:
+    ours, theirs = multiprocessing.Pipe()
+    os.write(theirs.fileno(), (1000).to_bytes(4, "big") + b"less than that")
+    theirs.close()
+    process = multiprocessing.get_context("fork").Process(target=os._exit, args=(9,))
+    process.start()
+    worker = workers._Worker(process, ours)
+    with pytest.raises(ChildProcessError, match="a worker process died with exit code 9 in stack"):
+        worker.receive(1)
+    worker.end()
+
+
+def test_a_stopped_worker_can_be_ended() -> None:
+    data = digits(50)
+    results = train_all([job(data, "ce"), job(data, "dropout"), job(data, "mae", 1)], data, Recipe(epochs=60), workers=2)
+    next(results)
+    for worker in multiprocessing.active_children():
+        os.kill(worker.pid, signal.SIGSTOP)
+    results.close()
+    assert multiprocessing.active_children() == []
+
+
 INTERRUPTED = """
 import sys, time
 sys.path[:0] = {paths!r}
 from torch import nn
-from lossmith.experiments.plan import Recipe
-from lossmith.experiments.workers import train_all
+from lossmith.training.recipe import Recipe
+from lossmith.training.workers import train_all
 from training_reference import digits, job
 
 class Sleeps(nn.Module):
@@ -193,9 +231,71 @@ def test_no_worker_outlives_its_parent(number: signal.Signals, idle: bool) -> No
     assert not _group_exists(process.pid)
 
 
+BUSY = """
+import os, sys, time
+sys.path[:0] = {paths!r}
+import torch
+from torch import nn
+from lossmith.training.recipe import Recipe
+from lossmith.training import parent_watch
+from lossmith.training.workers import train_all
+from training_reference import digits, job
+
+if {without_linux}:
+    parent_watch._ask_linux = lambda: None
+
+class Long(nn.Module):
+    def forward(self, logits, target):
+        if "{doing}" == "computing":
+            print("ready", os.getpid(), flush=True)
+            for _ in range(100):
+                torch.linalg.svd(torch.ones(600, 600))
+        return logits.sum()
+
+def build(shape, classes):
+    return nn.Sequential(nn.Linear(64, 46875), nn.Linear(46875, classes))  # too much for one stack, and for any pipe
+
+def stop(_):
+    print("ready", os.getpid(), flush=True)
+    time.sleep(600)
+
+data = digits(20)
+jobs = [job(data, Long(), seed) for seed in range(2)]
+list(train_all(jobs, data, Recipe(epochs=1, keep=("weights",)), build=build, workers=2, on_progress=stop))
+"""
+
+
+@pytest.mark.parametrize("without_linux", [False, True])
+@pytest.mark.parametrize("doing", ["computing", "sending"])
+def test_no_worker_outlives_a_stopped_and_killed_parent(doing: str, without_linux: bool) -> None:
+    """The parent stops while its workers compute, or send more than the pipe takes; later it is killed."""
+    paths = [str(Path(__file__).parent), *sys.path]
+    code = BUSY.format(paths=paths, doing=doing, without_linux=without_linux)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", code], **pipes, start_new_session=True) as process:  # noqa: S603 - our own script
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("ready")
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(1.5)  # for workers to fill their pipes; that fewer do makes the test no less right
+            process.kill()
+            process.wait()
+            assert _seconds_until(lambda: not _group_exists(process.pid), 30) < 30
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+def _seconds_until(happens: Callable[[], bool], most: float) -> float:
+    begin = time.monotonic()
+    while not happens() and time.monotonic() < begin + most:
+        time.sleep(0.05)
+    return time.monotonic() - begin
+
+
 def _group_exists(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    """Return whether a process of the group lives; a dead one may wait for long until the system's first process has noticed."""
+    listed = subprocess.run(["ps", "-A", "-o", "pgid=,stat="], capture_output=True, text=True, check=True).stdout  # noqa: S607
+    return any(int(own) == group and not state.startswith("Z") for own, state in map(str.split, listed.splitlines()))

@@ -12,13 +12,14 @@ from torch.nn import functional as F
 from torch.optim import lr_scheduler
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from lossmith import DropoutLinear, make_objective
+from lossmith import make_objective
 from lossmith.data.prepared import PreparedData
-from lossmith.experiments.job import Build, Job
-from lossmith.experiments.models import make_backbone
-from lossmith.experiments.plan import Recipe, Run
-from lossmith.experiments.seeds import derived_seed, generator, seeded
-from lossmith.objectives import Objective
+from lossmith.objectives import DropoutLinear
+from lossmith.objectives.objective import Objective
+from lossmith.training.job import Build, Job
+from lossmith.training.models.named_models import make_backbone
+from lossmith.training.recipe import Recipe, Run
+from lossmith.training.seeds import derived_seed, generator, seeded
 
 
 def digits(train: int = 200, *, images: bool = False) -> PreparedData:

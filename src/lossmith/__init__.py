@@ -1,74 +1,90 @@
 """Lossmith: which loss should I train my classifier with?
 
-Classification losses that each drop in for ``torch.nn.CrossEntropyLoss``, exact and fast.
+Classification losses that each drop in for ``torch.nn.CrossEntropyLoss``, exact and fast. What people type most is here; the
+rest is in namespaces, such as ``lossmith.analysis`` and ``lossmith.theory``.
 """
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-if TYPE_CHECKING:
-    from lossmith.data import load_data, make_noise  # noqa: F401
-    from lossmith.early_learning import *  # noqa: F403
-    from lossmith.escaping import *  # noqa: F403
-    from lossmith.experiments import Study, compare, open_study  # noqa: F401
-    from lossmith.heads import *  # noqa: F403
-    from lossmith.loss_scheduler import *  # noqa: F403
-    from lossmith.losses import *  # noqa: F403
-    from lossmith.losses.top_k_prediction import *  # noqa: F403
-    from lossmith.losses.top_k_temperature import *  # noqa: F403
-    from lossmith.numerics.symmetric_polynomials import *  # noqa: F403
-    from lossmith.numerics.tempered import *  # noqa: F403
-    from lossmith.objectives import *  # noqa: F403
-    from lossmith.schedules import *  # noqa: F403
+if TYPE_CHECKING:  # a name imported as itself is one that others may import from here
+    # isort: off
+    from lossmith import (
+        analysis as analysis,
+        data as data,
+        losses as losses,
+        numerics as numerics,
+        objectives as objectives,
+        plots as plots,
+        report as report,
+        statistics as statistics,
+        studies as studies,
+        theory as theory,
+        training as training,
+    )
+    from lossmith.data import load_data as load_data, make_noise as make_noise
+    from lossmith.losses import *
+    from lossmith.objectives import LossScheduler as LossScheduler, make_objective as make_objective
+    from lossmith.studies.compare import compare as compare
+    from lossmith.studies.study import Study as Study, open_study as open_study
+    from lossmith.theory import advise as advise, solve_logit_bias as solve_logit_bias, transfer_parameters as transfer_parameters
+    # isort: on
 
-# Names are looked up in these modules when they are first used, so that `lossmith --help` does not wait for torch.
-_HOMES = (
-    "lossmith.losses",
-    "lossmith.losses.top_k_prediction",
-    "lossmith.losses.top_k_temperature",
-    "lossmith.numerics.symmetric_polynomials",
-    "lossmith.numerics.tempered",
-    "lossmith.schedules",
-    "lossmith.loss_scheduler",
-    "lossmith.heads",
-    "lossmith.objectives",
-    "lossmith.escaping",
-    "lossmith.early_learning",
+_NAMESPACES = (
+    "analysis",
+    "data",
+    "losses",
+    "numerics",
+    "objectives",
+    "plots",
+    "report",
+    "statistics",
+    "studies",
+    "theory",
+    "training",
 )
 
-# What needs more than torch is named here, so that looking up another name does not import it.
-_EXPERIMENTS = {
-    "Study": "lossmith.experiments",
-    "compare": "lossmith.experiments",
+# Names are looked up when they are first used, so that `lossmith --help` does not wait for torch, and those of the namespace
+# `losses` in its catalogue, so that a new loss is here without a line of its own.
+_HOMES = {
+    "LossScheduler": "lossmith.objectives",
+    "Study": "lossmith.studies",
+    "advise": "lossmith.theory",
+    "compare": "lossmith.studies",
     "load_data": "lossmith.data",
     "make_noise": "lossmith.data",
-    "open_study": "lossmith.experiments",
+    "make_objective": "lossmith.objectives",
+    "open_study": "lossmith.studies",
+    "solve_logit_bias": "lossmith.theory",
+    "transfer_parameters": "lossmith.theory",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _EXPERIMENTS:
-        return _from_experiments(name)
     if name == "__all__":  # asked for by `from lossmith import *`
-        return __dir__()
-    if not name.startswith("_"):
-        for home in map(import_module, _HOMES):
-            if name in home.__all__:
-                return getattr(home, name)
-        if find_spec(f"lossmith.{name}"):
-            return import_module(f"lossmith.{name}")
+        return _names()
+    if name in _NAMESPACES:
+        return import_module(f"lossmith.{name}")
+    if name in _HOMES:
+        from lossmith.lazy_names import imported
+
+        return imported(name, _HOMES[name], "lossmith")
+    if not name.startswith("_") and name in _names_of_losses():
+        return getattr(import_module("lossmith.losses"), name)
     raise AttributeError(f"module 'lossmith' has no attribute {name!r}")
 
 
-def _from_experiments(name: str) -> Any:
-    try:
-        return getattr(import_module(_EXPERIMENTS[name]), name)
-    except ModuleNotFoundError as error:
-        raise ImportError(f"lossmith.{name} needs {error.name}, which is not installed: pip install 'lossmith[all]'.") from error
-
-
 def __dir__() -> list[str]:
-    return sorted(["__version__", *_EXPERIMENTS, *(name for home in map(import_module, _HOMES) for name in home.__all__)])
+    return sorted(["__version__", *_NAMESPACES, *_names()])
+
+
+def _names() -> list[str]:
+    return sorted([*_HOMES, *_names_of_losses()])
+
+
+def _names_of_losses() -> list[str]:
+    """Return the classes of losses, and what finds one by name; functions on predictions stay in their namespace."""
+    losses = import_module("lossmith.losses")
+    return [name for name in losses.__all__ if name in ("LOSSES", "make_loss") or isinstance(getattr(losses, name), type)]

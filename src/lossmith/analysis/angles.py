@@ -6,7 +6,7 @@ import numpy as np
 
 from lossmith.analysis.arrays import Array, Numbers, as_labels, as_matrix
 from lossmith.analysis.separation import unit_rows
-from lossmith.losses.limits import Limits
+from lossmith.expressions.limits import Limits
 
 __all__ = ["CosineDistances", "angular_visual_hardness", "cosine_distances"]
 
@@ -18,6 +18,17 @@ def angular_visual_hardness(features: Numbers, weights: Numbers, labels: Numbers
 
     ``features`` are ``(n, d)``, ``weights`` of the final layer ``(C, d)``. Small is easy; an example that leans to no class
     has 1 / C, and so has one all of whose angles are 0. A vector of zeros is at right angles to everything.
+
+    Args:
+        features: What the final layer saw, ``(n, d)``.
+        weights: Those of the final layer, ``(C, d)``.
+        labels: The class of each example, ``(n,)``.
+
+    Returns:
+        The hardness of each example, ``(n,)``, between 0 and 1.
+
+    Raises:
+        ValueError: If widths or lengths do not match, a label is no class, or a number is not finite.
 
     >>> angular_visual_hardness([[1.0, 0.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]], [0, 0])
     array([0. , 0.5])
@@ -59,7 +70,14 @@ class CosineDistances:
     """``(bins,)``: pairs of different classes."""
 
     def density(self, pairs: Array) -> Array:
-        """Return a histogram as a density that integrates to 1, or zeros where there are no pairs."""
+        """Return a histogram as a density that integrates to 1, or zeros where there are no pairs.
+
+        Args:
+            pairs: One of the histograms, ``within`` or ``between``.
+
+        Returns:
+            The density in each bin, ``(bins,)``.
+        """
         return np.asarray(pairs / (max(int(pairs.sum()), 1) * np.diff(self.edges)))
 
 
@@ -67,7 +85,18 @@ def cosine_distances(features: Numbers, labels: Numbers, bins: int = 100) -> Cos
     """Return how cosine distances are distributed within and between classes, over all pairs of examples.
 
     All n (n - 1) / 2 pairs are counted, in blocks of rows. Vectors of zeros are at distance 1/2 from every direction and 0 from
-    their like, as in :func:`lossmith.analysis.separation.class_separation`.
+    one another, as in :func:`lossmith.analysis.class_separation`.
+
+    Args:
+        features: Vectors of any length, ``(n, d)``.
+        labels: The class of each example, ``(n,)``.
+        bins: The number of bins between 0 and 2.
+
+    Returns:
+        The histograms of pairs within and between classes.
+
+    Raises:
+        ValueError: If lengths do not match, a number is not finite, or ``bins`` is below 1.
 
     >>> distances = cosine_distances([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0, 0, 1], bins=4)
     >>> distances.within, distances.between

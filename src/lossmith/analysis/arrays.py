@@ -7,7 +7,16 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-__all__ = ["Array", "Numbers", "as_labels", "as_matrix", "as_probabilities", "check_same_rows"]
+__all__ = [
+    "Array",
+    "Numbers",
+    "as_labels",
+    "as_matrix",
+    "as_probabilities",
+    "at_labels",
+    "check_same_rows",
+    "probabilities_and_labels",
+]
 
 Numbers: TypeAlias = ArrayLike | Tensor
 """Arrays, tensors of any device and precision, or nested lists."""
@@ -59,6 +68,18 @@ def as_labels(owner: str, values: Numbers, *, name: str = "labels", rows: int | 
             allowed = ">= 0" if classes is None else f"in [0, {classes})"
             raise ValueError(f"{owner}: {name} must be {allowed}, got {extreme}.")
     return array.astype(np.int64, copy=False)
+
+
+def probabilities_and_labels(owner: str, probabilities: Numbers, labels: Numbers) -> tuple[Array, Array]:
+    """Return probabilities ``(n, C)`` and a label below C for each row."""
+    values = as_probabilities(owner, probabilities)
+    return values, as_labels(owner, labels, rows=len(values), classes=values.shape[1])
+
+
+def at_labels(values: Array, labels: Array) -> Array:
+    """Return the value of each row ``(n, C)`` at its label."""
+    chosen: Array = values[np.arange(len(values)), labels]
+    return chosen
 
 
 def check_same_rows(owner: str, name: str, got: int, rows: int) -> None:

@@ -7,63 +7,18 @@ Functions take probabilities ``(n, C)`` and labels ``(n,)``. Those that average 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
-from lossmith.analysis.arrays import Array, Numbers, as_labels, as_matrix, as_probabilities
-from lossmith.losses.limits import Limits
+from lossmith.analysis.arrays import Array, Numbers, at_labels, probabilities_and_labels
+from lossmith.expressions.limits import Limits
 
 __all__ = [
     "CalibrationBins",
     "ReliabilityDiagram",
     "adaptive_calibration_error",
-    "brier_score",
     "classwise_calibration_error",
     "expected_calibration_error",
-    "logit_negative_log_likelihood",
-    "negative_log_likelihood",
     "reliability_diagram",
 ]
-
-
-def negative_log_likelihood(probabilities: Numbers, labels: Numbers) -> float:
-    """Return the mean of ``-log p_y``. It is infinite if a label had probability 0: the model ruled out what happened.
-
-    Where probabilities come from a softmax, a 0 is mostly a number too small for its precision, and
-    :func:`logit_negative_log_likelihood` of the logits has the exact value.
-
-    >>> round(negative_log_likelihood([[0.5, 0.5], [0.2, 0.8]], [0, 1]), 4)
-    0.4581
-    >>> negative_log_likelihood([[0.0, 1.0]], [0])
-    inf
-    """
-    values, truth = _checked("negative_log_likelihood", probabilities, labels)
-    with np.errstate(divide="ignore"):
-        return float(-np.log(_at(values, truth)).mean())
-
-
-def logit_negative_log_likelihood(logits: Numbers, labels: Numbers, *, temperature: float = 1.0) -> float:
-    """Return the mean of ``-log softmax(logits / temperature)_y``, finite for every finite logit.
-
-    >>> logit_negative_log_likelihood([[0.0, 1000.0]], [0])
-    1000.0
-    """
-    owner = "logit_negative_log_likelihood"
-    Limits(0.0, low_open=True).check("temperature", temperature, owner=owner)
-    values = as_matrix(owner, "logits", logits) / temperature
-    truth = as_labels(owner, labels, rows=len(values), classes=values.shape[1])
-    return float(logsumexp(values - _at(values, truth)[:, None], axis=1).mean())
-
-
-def brier_score(probabilities: Numbers, labels: Numbers) -> float:
-    """Return the mean squared distance between the probabilities and the one-hot label: 0 is perfect, 2 is surely wrong.
-
-    >>> round(brier_score([[0.5, 0.5], [0.2, 0.8]], [0, 1]), 4)
-    0.29
-    """
-    values, truth = _checked("brier_score", probabilities, labels)
-    target = _at(values, truth)
-    others = np.square(values).sum(1) - target**2
-    return float(np.maximum(others, 0.0).mean() + np.mean((1.0 - target) ** 2))
 
 
 def expected_calibration_error(probabilities: Numbers, labels: Numbers, bins: int = 15) -> float:
@@ -71,6 +26,17 @@ def expected_calibration_error(probabilities: Numbers, labels: Numbers, bins: in
 
     The confidence is the largest probability. Bins are evenly spaced, ``((m - 1) / bins, m / bins]``, so that a confidence of 1
     is in the last one.
+
+    Args:
+        probabilities: Those of the classes, ``(n, C)``.
+        labels: The class of each example, ``(n,)``.
+        bins: The number of bins of the confidence.
+
+    Returns:
+        The mean gap, between 0 and 1.
+
+    Raises:
+        ValueError: If a row is no distribution, a label is no class, lengths do not match, or ``bins`` is below 1.
 
     >>> expected_calibration_error([[0.75, 0.25], [0.75, 0.25]], [0, 1])
     0.25
@@ -83,6 +49,17 @@ def expected_calibration_error(probabilities: Numbers, labels: Numbers, bins: in
 def reliability_diagram(probabilities: Numbers, labels: Numbers, bins: int = 15) -> "ReliabilityDiagram":
     """Return the confidence and the accuracy in evenly spaced bins of the confidence.
 
+    Args:
+        probabilities: Those of the classes, ``(n, C)``.
+        labels: The class of each example, ``(n,)``.
+        bins: The number of bins of the confidence.
+
+    Returns:
+        What a reliability diagram draws.
+
+    Raises:
+        ValueError: If a row is no distribution, a label is no class, lengths do not match, or ``bins`` is below 1.
+
     >>> reliability_diagram([[0.75, 0.25], [0.9, 0.1]], [0, 1], bins=2).accuracy
     array([0. , 0.5])
     """
@@ -94,18 +71,29 @@ def classwise_calibration_error(probabilities: Numbers, labels: Numbers, bins: i
 
     It sees what :func:`expected_calibration_error` cannot: probabilities of classes that are not predicted.
 
+    Args:
+        probabilities: Those of the classes, ``(n, C)``.
+        labels: The class of each example, ``(n,)``.
+        bins: The number of bins of each class's probability.
+
+    Returns:
+        The mean gap, between 0 and 1.
+
+    Raises:
+        ValueError: If a row is no distribution, a label is no class, lengths do not match, or ``bins`` is below 1.
+
     >>> classwise_calibration_error([[0.75, 0.25], [0.75, 0.25]], [0, 1])
     0.25
 
     Reference: Kull et al. 2019, equation 4.
     """
-    values, truth = _checked("classwise_calibration_error", probabilities, labels)
+    values, truth = probabilities_and_labels("classwise_calibration_error", probabilities, labels)
     _check_bins("classwise_calibration_error", bins)
     rows, classes = values.shape
     # Cell (class, bin) holds the sum of p - [label is the class] over its members.
     cells = _bin_numbers(values, bins) + bins * np.arange(classes)
     gaps = np.bincount(cells.ravel(), weights=values.ravel(), minlength=classes * bins)
-    gaps -= np.bincount(_at(cells, truth), minlength=classes * bins)
+    gaps -= np.bincount(at_labels(cells, truth), minlength=classes * bins)
     return float(np.abs(gaps).sum() / (rows * classes))
 
 
@@ -115,10 +103,21 @@ def adaptive_calibration_error(probabilities: Numbers, labels: Numbers, bins: in
     Of examples with the same confidence each counts with their common accuracy, so that their order does not matter. With
     fewer examples than bins every example is a bin.
 
+    Args:
+        probabilities: Those of the classes, ``(n, C)``.
+        labels: The class of each example, ``(n,)``.
+        bins: The number of bins, which hold equally many examples.
+
+    Returns:
+        The mean gap, between 0 and 1.
+
+    Raises:
+        ValueError: If a row is no distribution, a label is no class, lengths do not match, or ``bins`` is below 1.
+
     >>> adaptive_calibration_error([[0.75, 0.25], [0.75, 0.25]], [0, 1], bins=1)
     0.25
     """
-    values, truth = _checked("adaptive_calibration_error", probabilities, labels)
+    values, truth = probabilities_and_labels("adaptive_calibration_error", probabilities, labels)
     _check_bins("adaptive_calibration_error", bins)
     _, group, sizes = np.unique(values.max(1), return_inverse=True, return_counts=True)
     gap = values.max(1) - (np.bincount(group, weights=values.argmax(1) == truth) / sizes)[group]
@@ -153,6 +152,12 @@ class ReliabilityDiagram:
 class CalibrationBins:
     """Sums by bin of the confidence, from one batch after another.
 
+    Args:
+        bins: The number of evenly spaced bins.
+
+    Raises:
+        ValueError: If ``bins`` is below 1.
+
     >>> bins = CalibrationBins(bins=10)
     >>> for probabilities, labels in [([[0.75, 0.25]], [0]), ([[0.75, 0.25]], [1])]:
     ...     bins = bins.update(probabilities, labels)
@@ -168,8 +173,19 @@ class CalibrationBins:
         self._right = np.zeros(bins)
 
     def update(self, probabilities: Numbers, labels: Numbers) -> "CalibrationBins":
-        """Add a batch of probabilities ``(n, C)`` and labels ``(n,)``."""
-        values, truth = _checked("CalibrationBins", probabilities, labels)
+        """Add a batch of probabilities ``(n, C)`` and labels ``(n,)``.
+
+        Args:
+            probabilities: Those of the classes, ``(n, C)``.
+            labels: The class of each example, ``(n,)``.
+
+        Returns:
+            The same object, so that calls can be chained.
+
+        Raises:
+            ValueError: If a row is no distribution, a label is no class, or lengths do not match.
+        """
+        values, truth = probabilities_and_labels("CalibrationBins", probabilities, labels)
         confidence = values.max(1)
         members = _bin_numbers(confidence, self.bins)
         self._counts += np.bincount(members, minlength=self.bins)
@@ -178,7 +194,14 @@ class CalibrationBins:
         return self
 
     def diagram(self) -> ReliabilityDiagram:
-        """Return the averages of what was added."""
+        """Return the averages of what was added.
+
+        Returns:
+            What a reliability diagram draws.
+
+        Raises:
+            ValueError: If no examples were added.
+        """
         if not self._counts.any():
             raise ValueError("CalibrationBins: no examples were added.")
         occupied = np.maximum(self._counts, 1)
@@ -186,18 +209,8 @@ class CalibrationBins:
         return ReliabilityDiagram(edges, self._counts.copy(), self._confidence / occupied, self._right / occupied)
 
 
-def _checked(owner: str, probabilities: Numbers, labels: Numbers) -> tuple[Array, Array]:
-    values = as_probabilities(owner, probabilities)
-    return values, as_labels(owner, labels, rows=len(values), classes=values.shape[1])
-
-
 def _check_bins(owner: str, bins: int) -> None:
     Limits(1, whole=True).check("bins", bins, owner=owner)
-
-
-def _at(values: Array, labels: Array) -> Array:
-    chosen: Array = values[np.arange(len(values)), labels]
-    return chosen
 
 
 def _bin_numbers(values: Array, bins: int) -> Array:

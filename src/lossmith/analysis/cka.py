@@ -17,11 +17,11 @@ import torch
 from torch import Tensor, nn
 
 from lossmith.analysis.arrays import Array, Numbers, as_matrix, check_same_rows
-from lossmith.analysis.layers import Batches, LayerReader, input_batches
+from lossmith.analysis.layers import InputBatches, LayerReader, input_batches
 
 __all__ = ["LayerSimilarity", "MinibatchCKA", "layer_similarity", "linear_cka", "unbiased_gram"]
 
-# Variation of so many units in the last place, relative to the size of what varies, is rounding.
+# Variation of this many units in the last place, relative to the size of what varies, is rounding.
 _ROUNDING = 32
 
 
@@ -30,6 +30,17 @@ def linear_cka(first: Numbers, second: Numbers, *, unbiased: bool = False) -> fl
 
     Between 0 and 1. With ``unbiased`` the products are free of the bias that makes any two representations similar when there are
     few examples for many features; it may then be slightly negative, and needs 4 examples.
+
+    Args:
+        first: Features of the first model, ``(n, d1)``.
+        second: Features of the second model for the same examples, ``(n, d2)``.
+        unbiased: Whether to take the unbiased estimate.
+
+    Returns:
+        The similarity.
+
+    Raises:
+        ValueError: If numbers of examples differ, a number is not finite, or an unbiased estimate lacks its 4 examples.
 
     >>> features = [[1.0, 0.0], [0.0, 2.0], [3.0, 1.0], [0.0, 0.0]]
     >>> rotated_and_scaled = [[0.0, 5.0], [-10.0, 0.0], [-5.0, 15.0], [0.0, 0.0]]
@@ -69,12 +80,31 @@ class MinibatchCKA:
         self._second: Array = np.zeros(0)
 
     def update(self, first: Sequence[Numbers], second: Sequence[Numbers]) -> "MinibatchCKA":
-        """Add a batch: the features ``(n, ...)`` of each layer of both models, for the same examples."""
+        """Add a batch: the features ``(n, ...)`` of each layer of both models, for the same examples.
+
+        Args:
+            first: The features of each layer of the first model, ``(n, ...)`` each.
+            second: The same for the second model.
+
+        Returns:
+            The same object, so that calls can be chained.
+
+        Raises:
+            ValueError: If a model has no layers, numbers of examples or of layers differ, or a feature is not finite.
+        """
         grams = [[unbiased_gram(_as_tensor(features)) for features in layers] for layers in (first, second)]
         return self.update_grams(*grams)
 
     def update_grams(self, first: Sequence[Array], second: Sequence[Array]) -> "MinibatchCKA":
-        """Add a batch by the :func:`unbiased_gram` of each layer."""
+        """Add a batch by the :func:`unbiased_gram` of each layer, ``(n, n)``, otherwise as :meth:`update`.
+
+        Args:
+            first: The Gram matrix of each layer of the first model.
+            second: The same for the second model.
+
+        Returns:
+            The same object.
+        """
         if not first or not second:
             raise ValueError("MinibatchCKA: both models must have layers, got none.")
         rows = len(first[0])
@@ -92,7 +122,14 @@ class MinibatchCKA:
         return self
 
     def result(self) -> Array:
-        """Return the CKA ``(layers of the first, layers of the second)``."""
+        """Return the CKA of every two layers.
+
+        Returns:
+            ``(layers of the first, layers of the second)``.
+
+        Raises:
+            ValueError: If no batch had at least 4 examples.
+        """
         if self._cross is None:
             raise ValueError("MinibatchCKA: no batch had at least 4 examples.")
         return _alignment(self._cross, self._first[:, None], self._second[None, :])
@@ -113,7 +150,7 @@ class LayerSimilarity:
 def layer_similarity(
     first: nn.Module,
     second: nn.Module,
-    inputs: Batches,
+    inputs: InputBatches,
     *,
     first_layers: Sequence[str] | None = None,
     second_layers: Sequence[str] | None = None,
@@ -123,6 +160,20 @@ def layer_similarity(
 
     ``inputs`` are a tensor, or batches as a ``DataLoader`` gives them. Layers default to all that contain no others. Of each
     layer only a Gram matrix of the batch is kept.
+
+    Args:
+        first: The model of the rows.
+        second: The model of the columns.
+        inputs: A tensor, or batches as a ``DataLoader`` gives them.
+        first_layers: Names as in ``first.named_modules()``.
+        second_layers: Names as in ``second.named_modules()``.
+        batch_size: The examples of a batch, where ``inputs`` is a tensor; at least 4.
+
+    Returns:
+        The similarity of each pair of layers, with their names.
+
+    Raises:
+        ValueError: If a layer is unknown or puts out nothing to compare, or no batch has at least 4 examples.
 
     >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
     >>> similarity = layer_similarity(model, model, torch.randn(100, 4))
@@ -147,6 +198,15 @@ def unbiased_gram(features: Tensor) -> Array:
     The diagonal is 0 and every row sums to 0 (the U-centring of Szekely and Rizzo 2014). It does not depend on where the origin
     of the features is; the first example is taken, which costs one pass, loses no digits to an offset, and makes features that do
     not vary exactly 0. The product is formed in the precision of the features, or in single precision if that is higher.
+
+    Args:
+        features: The output of a layer, ``(n, ...)``.
+
+    Returns:
+        The centred matrix, ``(n, n)``.
+
+    Raises:
+        ValueError: If a feature, or its square, is not finite.
     """
     precision = torch.promote_types(features.dtype, torch.float32)
     rows = features.detach().flatten(1) if features.dim() > 1 else features.detach().unsqueeze(1)
@@ -160,7 +220,7 @@ def unbiased_gram(features: Tensor) -> Array:
     return _u_centred(gram, rounding).numpy()
 
 
-# In torch and not in NumPy, whose threads would go on waiting for work beside those that the model runs on.
+# In torch and not in NumPy, whose threads would keep waiting for work next to those that the model runs on.
 def _u_centred(gram: Tensor, rounding: float) -> Tensor:
     rows = len(gram)
     centred = gram.fill_diagonal_(0.0)

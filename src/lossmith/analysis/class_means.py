@@ -28,7 +28,18 @@ class ClassMeans:
         self._scatters = np.zeros(0)
 
     def update(self, features: Array, labels: Array) -> "ClassMeans":
-        """Add a batch of checked features ``(n, d)`` and labels ``(n,)``."""
+        """Add a batch of checked features ``(n, d)`` and labels ``(n,)``.
+
+        Args:
+            features: Finite numbers, ``(n, d)``.
+            labels: The class of each example, ``(n,)``.
+
+        Returns:
+            The same object, so that calls can be chained.
+
+        Raises:
+            ValueError: If the features have another width than those before.
+        """
         if self._origin is None:
             self._origin = features[0].copy()
             self._means = np.zeros((0, features.shape[1]))
@@ -84,6 +95,16 @@ class ClassMeans:
 
 def class_centroids(features: Numbers, labels: Numbers) -> Array:
     """Return the mean of each class that occurs ``(K, d)``, in the order of the classes.
+
+    Args:
+        features: Vectors, ``(n, d)``.
+        labels: The class of each example, ``(n,)``.
+
+    Returns:
+        A row for each class that occurs.
+
+    Raises:
+        ValueError: If lengths do not match or a number is not finite.
 
     >>> class_centroids([[1.0, 0.0], [3.0, 0.0], [0.0, 5.0]], [0, 0, 1])
     array([[2., 0.],

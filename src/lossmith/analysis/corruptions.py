@@ -51,6 +51,12 @@ class Corruption:
 def corruptions_for(inputs: Tensor) -> tuple[Corruption, ...]:
     """Return the corruptions that make sense for images ``(n, c, h, w)`` or for tables ``(n, d)``.
 
+    Args:
+        inputs: What a model takes.
+
+    Returns:
+        The entries of ``CORRUPTIONS`` that suit the inputs.
+
     >>> [corruption.name for corruption in corruptions_for(torch.zeros(5, 3))]
     ['gaussian-noise', 'impulse-noise', 'missing']
     """

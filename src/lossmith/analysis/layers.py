@@ -4,6 +4,7 @@ Something small is made of each output while the model runs, so that no more tha
 that overwrite their input, as ``nn.ReLU(inplace=True)`` does, cannot spoil what was read before them.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -12,9 +13,9 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Batches", "LayerReader", "input_batches", "leaf_layers"]
+__all__ = ["InputBatches", "LayerReader", "input_batches", "leaf_layers", "nonzero_activations"]
 
-Batches: TypeAlias = Tensor | Iterable[Any]
+InputBatches: TypeAlias = Tensor | Iterable[Any]
 """All inputs as one tensor, or batches: tensors, or tuples that begin with one, as a ``DataLoader`` gives them."""
 
 Made = TypeVar("Made")
@@ -26,6 +27,14 @@ class LayerReader(Generic[Made]):
     ``layers`` are names as in ``model.named_modules()``, and default to all modules that contain no others. A layer that runs
     more than once is read each time, as ``relu``, ``relu#2`` and so on. The model runs in evaluation mode without gradients, and
     is left as it was. Outputs that do not have one entry for each input are left out.
+
+    Args:
+        model: Any module.
+        make: Turns the output of a layer, ``(n, ...)``, into what is kept of it.
+        layers: The names of the layers to read.
+
+    Raises:
+        ValueError: If a layer is not in the model, or, when it is called, if a layer that was asked for gives no tensor.
 
     >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
     >>> LayerReader(model, make=lambda output: tuple(output.shape))(torch.zeros(5, 2))
@@ -69,14 +78,27 @@ class LayerReader(Generic[Made]):
 def leaf_layers(model: nn.Module) -> list[str]:
     """Return the names of the modules that contain no others.
 
+    Args:
+        model: Any module.
+
+    Returns:
+        Names as in ``model.named_modules()``, in their order.
+
     >>> leaf_layers(nn.Sequential(nn.Sequential(nn.Linear(2, 3), nn.ReLU()), nn.Linear(3, 2)))
     ['0.0', '0.1', '1']
     """
     return [name for name, module in model.named_modules() if not any(module.children())]
 
 
-def input_batches(inputs: Batches, batch_size: int = 256) -> Iterator[Tensor]:
+def input_batches(inputs: InputBatches, batch_size: int = 256) -> Iterator[Tensor]:
     """Yield batches of inputs: parts of a tensor, or what an iterable gives without the labels that may come with it.
+
+    Args:
+        inputs: A tensor, or batches as a ``DataLoader`` gives them.
+        batch_size: The rows of a batch, where ``inputs`` is a tensor.
+
+    Yields:
+        Batches of inputs.
 
     >>> [len(batch) for batch in input_batches(torch.zeros(10, 2), batch_size=4)]
     [4, 4, 2]
@@ -112,3 +134,42 @@ def _evaluating(model: nn.Module) -> Iterator[None]:
 def _device(model: nn.Module) -> torch.device:
     parameter = next(model.parameters(), None)
     return torch.device("cpu") if parameter is None else parameter.device
+
+
+def nonzero_activations(
+    model: nn.Module, inputs: InputBatches, *, layers: Sequence[str] | None = None, batch_size: int = 256
+) -> dict[str, float]:
+    """Return the share of non-zero activations of each layer, averaged over inputs (figure 2 of Kornblith et al. 2021).
+
+    ``inputs`` are a tensor, or batches as a ``DataLoader`` gives them; ``layers`` default to all that contain no others.
+
+    Args:
+        model: Any module.
+        inputs: A tensor, or batches as a ``DataLoader`` gives them.
+        layers: Names as in ``model.named_modules()``.
+        batch_size: The rows of a batch, where ``inputs`` is a tensor.
+
+    Returns:
+        The share of each layer, by its name.
+
+    Raises:
+        ValueError: If a layer is unknown, no layer puts out an activation, or there are no inputs.
+
+    >>> import torch
+    >>> nonzero_activations(nn.Sequential(nn.Identity(), nn.ReLU()), torch.tensor([[1.0, -1.0], [2.0, 3.0]]))
+    {'0': 1.0, '1': 0.75}
+    """
+    reader = LayerReader(model, _count, layers)
+    nonzero: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    for batch in input_batches(inputs, batch_size):
+        for name, (active, activations) in reader(batch).items():
+            nonzero[name] += active
+            total[name] += activations
+    if not total:
+        raise ValueError("nonzero_activations: no layer gave an activation, or there were no inputs.")
+    return {name: nonzero[name] / max(total[name], 1) for name in total}
+
+
+def _count(output: Tensor) -> tuple[int, int]:
+    return int(output.count_nonzero()), output.numel()

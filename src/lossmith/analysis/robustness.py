@@ -36,6 +36,18 @@ def corruption_errors(
 
     ``predict`` returns classes ``(n,)`` or scores ``(n, C)`` for inputs. Every model is shown the same damaged inputs.
 
+    Args:
+        predict: Turns inputs into classes ``(n,)`` or scores ``(n, C)``.
+        inputs: Images ``(n, c, h, w)`` or a table ``(n, d)``.
+        labels: The class of each example, ``(n,)``.
+        seed: Draws the damage.
+
+    Returns:
+        The error rates on clean inputs and by corruption and severity.
+
+    Raises:
+        ValueError: If the inputs are neither images nor a table, or lengths do not match.
+
     >>> import torch
     >>> errors = corruption_errors(lambda inputs: (inputs[:, 0] > 0.5).long(), torch.tensor([[0.0], [1.0]]), [0, 1])
     >>> errors.clean, errors.corruptions
@@ -58,6 +70,16 @@ def mean_corruption_error(errors: CorruptionErrors, reference: CorruptionErrors)
 
     For each corruption the errors are summed over severities before they are divided, and the quotients are averaged. Where the
     reference makes no error the quotient is 1 if there is none here either, and infinite otherwise.
+
+    Args:
+        errors: Those of the model in question.
+        reference: Those of the model to compare with, on the same corruptions.
+
+    Returns:
+        The mean quotient over corruptions.
+
+    Raises:
+        ValueError: If the corruptions differ.
 
     >>> few = CorruptionErrors(0.0, ("blur",), np.array([[0.1, 0.2, 0.3, 0.4, 0.5]]))
     >>> many = CorruptionErrors(0.0, ("blur",), np.array([[0.2, 0.4, 0.6, 0.8, 1.0]]))

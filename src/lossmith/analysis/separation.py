@@ -20,7 +20,7 @@ __all__ = ["DISTANCES", "ClassSeparation", "SeparationSums", "class_separation",
 
 DISTANCES = ("cosine", "centred-cosine", "euclidean")
 
-# Differences of so many units in the last place, relative to the length of the vectors, are rounding.
+# Differences of this many units in the last place, relative to the length of the vectors, are rounding.
 _ROUNDING = 16 * np.finfo(np.float64).eps
 
 
@@ -45,7 +45,18 @@ def class_separation(features: Numbers, labels: Numbers, distance: str = "cosine
     """Return the class separation of features ``(n, d)``, in O(n d).
 
     ``distance`` is ``cosine``; ``centred-cosine``, of features less their mean; or ``euclidean``, half the squared distance.
-    A feature vector of zeros has no direction: it stays 0, and is at distance 1/2 from every direction and 0 from its like.
+    A feature vector of zeros has no direction: it stays 0, and is at distance 1/2 from every direction and 0 from other zeros.
+
+    Args:
+        features: Vectors, ``(n, d)``.
+        labels: The class of each example, ``(n,)``.
+        distance: One of ``DISTANCES``.
+
+    Returns:
+        The mean distances within classes and overall.
+
+    Raises:
+        ValueError: If the distance is unknown, lengths do not match, or a number is not finite.
 
     >>> separation = class_separation([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]], [0, 0, 1])
     >>> round(separation.r_squared, 4)
@@ -57,14 +68,18 @@ def class_separation(features: Numbers, labels: Numbers, distance: str = "cosine
         raise ValueError(f"class_separation: distance must be one of {', '.join(DISTANCES)}, got {distance!r}.")
     values = as_matrix("class_separation", "features", features)
     centre = values[0] + (values - values[0]).mean(0) if distance == "centred-cosine" else None
-    return SeparationSums(normalise=distance != "euclidean", centre=centre).update(values, labels).result()
+    return SeparationSums(normalize=distance != "euclidean", centre=centre).update(values, labels).result()
 
 
 class SeparationSums:
     """The class separation from one batch after another.
 
-    It normalises each example unless told otherwise; ``centre`` is subtracted before. The mean of all features, for the centred
+    It normalizes each example unless told otherwise; ``centre`` is subtracted before. The mean of all features, for the centred
     cosine, must be known beforehand, from a first pass: ``ClassMeans`` or a running sum.
+
+    Args:
+        normalize: Whether each example is divided by its length.
+        centre: What is subtracted from each example before, ``(d,)``.
 
     >>> sums = SeparationSums()
     >>> for features, labels in [([[1.0, 0.0], [1.0, 1.0]], [0, 0]), ([[0.0, 1.0]], [1])]:
@@ -73,27 +88,45 @@ class SeparationSums:
     0.7965
     """
 
-    def __init__(self, *, normalise: bool = True, centre: Array | None = None) -> None:
-        self._normalise = normalise
+    def __init__(self, *, normalize: bool = True, centre: Array | None = None) -> None:
+        self._normalize = normalize
         self._centre = centre
         self._means = ClassMeans()
         self._largest = 0.0
 
     def update(self, features: Numbers, labels: Numbers) -> "SeparationSums":
-        """Add a batch of features ``(n, d)`` and labels ``(n,)``."""
+        """Add a batch of features ``(n, d)`` and labels ``(n,)``.
+
+        Args:
+            features: Vectors, ``(n, d)``.
+            labels: The class of each example, ``(n,)``.
+
+        Returns:
+            The same object, so that calls can be chained.
+
+        Raises:
+            ValueError: If lengths do not match or a number is not finite.
+        """
         values = as_matrix("SeparationSums", "features", features)
         truth = as_labels("SeparationSums", labels, rows=len(values))
         length = np.linalg.norm(values, axis=1).max()
         if self._centre is not None:
             values = values - self._centre
-        if self._normalise:
+        if self._normalize:
             values = unit_rows(values, zero_below=_ROUNDING * length if self._centre is not None else 0.0)
         self._largest = max(self._largest, float(np.linalg.norm(values, axis=1).max()))
         self._means.update(values, truth)
         return self
 
     def result(self) -> ClassSeparation:
-        """Return the separation of what was added."""
+        """Return the separation of what was added.
+
+        Returns:
+            The mean distances within classes and overall.
+
+        Raises:
+            ValueError: If no examples were added.
+        """
         if len(self._means.counts) == 0:
             raise ValueError("SeparationSums: no examples were added.")
         centroids = self._means.relative_centroids

@@ -39,6 +39,16 @@ def singular_spectrum(matrix: Numbers, *, centre: bool = False) -> Spectrum:
 
     With ``centre`` the mean of the rows is subtracted first. ``class_centroids`` gives the centroids.
 
+    Args:
+        matrix: Vectors as rows.
+        centre: Whether to subtract the mean of the rows first.
+
+    Returns:
+        The singular values, the largest first.
+
+    Raises:
+        ValueError: If the matrix is empty or a number is not finite.
+
     >>> spectrum = singular_spectrum([[3.0, 0.0], [0.0, 3.0], [0.0, 0.0]])
     >>> spectrum.values, round(spectrum.effective_rank, 12)
     (array([3., 3.]), 2.0)

@@ -13,11 +13,8 @@ from scipy.optimize import brentq
 from scipy.special import softmax
 
 from lossmith.analysis.arrays import Array, Numbers, as_labels, as_matrix, as_probabilities
-from lossmith.analysis.calibration import (
-    expected_calibration_error,
-    logit_negative_log_likelihood,
-    negative_log_likelihood,
-)
+from lossmith.analysis.calibration import expected_calibration_error
+from lossmith.analysis.scores import logit_negative_log_likelihood, negative_log_likelihood
 
 __all__ = [
     "TemperatureScaling",
@@ -51,6 +48,18 @@ def temperature_scaling(
     The temperature is chosen on ``fit_on``, logits and labels of a validation split; without it on the examples themselves, as in
     table 3 of Kornblith et al. 2021. For probabilities that are no softmax, pass :func:`log_probabilities` of them.
 
+    Args:
+        logits: Scores of the classes, ``(n, C)``.
+        labels: The class of each example, ``(n,)``.
+        fit_on: Logits and labels that choose the temperature.
+        bins: The number of bins of the calibration error.
+
+    Returns:
+        The temperature, and both measures before and after.
+
+    Raises:
+        ValueError: If lengths do not match, a label is no class, or a logit is not finite.
+
     >>> scaling = temperature_scaling([[2.0, 0.0], [2.0, 0.0], [2.0, 0.0], [0.0, 2.0]], [0, 0, 1, 1])
     >>> round(scaling.temperature, 4), round(scaling.scaled_nll, 4)
     (1.8205, 0.5623)
@@ -74,6 +83,19 @@ def cross_fitted_scaling(
     The examples are dealt into ``folds``, and the logits of each fold are divided by the temperature that is best for the others.
     Where that is a limit, 0 because all of them are right or infinity, a fold stays as it is. The temperature that is returned is
     the best for all examples.
+
+    Args:
+        logits: Scores of the classes, ``(n, C)``.
+        labels: The class of each example, ``(n,)``.
+        folds: The parts that temperatures are chosen on and judged by in turn, from 2 to n.
+        seed: Deals the examples into folds.
+        bins: The number of bins of the calibration error.
+
+    Returns:
+        The temperature, and both measures before and after.
+
+    Raises:
+        ValueError: If ``folds`` is out of its range, lengths do not match, or a logit is not finite.
 
     >>> scaling = cross_fitted_scaling([[2.0, 0.0], [2.0, 0.0], [2.0, 0.0], [0.0, 2.0]], [0, 0, 1, 1], folds=2)
     >>> scaling.temperature == best_temperature([[2.0, 0.0], [2.0, 0.0], [2.0, 0.0], [0.0, 2.0]], [0, 0, 1, 1])
@@ -105,6 +127,16 @@ def best_temperature(logits: Numbers, labels: Numbers) -> float:
     It is 0 where every label has the largest logit, for then sharper is always better; infinite where the logits are no better
     than guessing, for then flatter is; and 1 where all classes of each example have the same logit, for then it does not matter.
 
+    Args:
+        logits: Scores of the classes, ``(n, C)``.
+        labels: The class of each example, ``(n,)``.
+
+    Returns:
+        The temperature, 0 and infinity included.
+
+    Raises:
+        ValueError: If lengths do not match, a label is no class, or a logit is not finite.
+
     >>> best_temperature([[1.0, 0.0]], [0]), best_temperature([[1.0, 0.0]], [1]), best_temperature([[1.0, 1.0]], [1])
     (0.0, inf, 1.0)
     """
@@ -127,6 +159,16 @@ def best_temperature(logits: Numbers, labels: Numbers) -> float:
 def scaled_probabilities(logits: Numbers, temperature: float) -> Array:
     """Return ``softmax(logits / temperature)``; for temperature 0 the limit, which shares 1 between the largest logits.
 
+    Args:
+        logits: Scores of the classes, ``(n, C)``.
+        temperature: What they are divided by, >= 0.
+
+    Returns:
+        A distribution for each example, ``(n, C)``.
+
+    Raises:
+        ValueError: If the temperature is negative, or a logit is not finite.
+
     >>> scaled_probabilities([[3.0, 3.0, 1.0]], 0.0)
     array([[0.5, 0.5, 0. ]])
     """
@@ -142,6 +184,15 @@ def scaled_probabilities(logits: Numbers, temperature: float) -> Array:
 
 def log_probabilities(probabilities: Numbers) -> Array:
     """Return the logarithms, which are logits of probabilities; those that are 0 count as the least number of single precision.
+
+    Args:
+        probabilities: Those of the classes, ``(n, C)``.
+
+    Returns:
+        Logits whose softmax they are, ``(n, C)``.
+
+    Raises:
+        ValueError: If a row is no distribution.
 
     >>> log_probabilities([[1.0, 0.0]]).round(2)
     array([[   0.  , -103.28]])

@@ -18,7 +18,7 @@ class Command(Protocol):
         """Add the command's arguments."""
 
     def run(self, options: argparse.Namespace) -> None:
-        """Do it. A ValueError or OSError becomes one line on the standard error stream and exit code 2."""
+        """Do it. Every error becomes one line on the standard error stream; a ValueError or OSError has exit code 2."""
 
 
 COMMANDS = cast(

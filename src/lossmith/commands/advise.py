@@ -25,8 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the advice."""
-    from lossmith.early_learning.advice import advise
-    from lossmith.early_learning.advice_table import table
+    from lossmith.theory.advice import advise
+    from lossmith.theory.advice_table import table
 
     advice = advise(
         options.classes,

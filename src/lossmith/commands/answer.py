@@ -1,22 +1,24 @@
 """What ``compare``, ``resume`` and ``analyse`` do and print."""
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lossmith.experiments.comparison import Comparison
-    from lossmith.experiments.study import Study
+    from lossmith.studies.comparison import Comparison
+    from lossmith.studies.study import Study
 
-__all__ = ["analyse_and_print", "train_and_answer"]
+__all__ = ["analyse_and_print", "say_if_unfinished", "train_and_answer"]
 
 
 def train_and_answer(comparison: "Comparison", *, report: bool = True, analyse: bool = False) -> None:
     """Train what is missing of a study, then print its table and recommendation, analyse it if asked to, and write its report."""
-    from lossmith.experiments.progress import progress_display
+    from lossmith.studies.progress import progress_display
 
     with progress_display() as display:
         for note in comparison.notes():
             display.note(f"{comparison.data.name}: {note}")
         study = comparison.train(display)
+    say_if_unfinished(study)
     print(_tables(study))
     print()
     print(study.recommend())
@@ -30,11 +32,17 @@ def train_and_answer(comparison: "Comparison", *, report: bool = True, analyse: 
         print(f"Report: {write_report(study)}")
 
 
+def say_if_unfinished(study: "Study") -> None:
+    """Say first of all that results are not final, where they are not; apart from them, as they may be read by a program."""
+    if study.unfinished:
+        print(f"{study.folder}: {study.unfinished}", file=sys.stderr)
+
+
 def analyse_and_print(study: "Study", **how: Any) -> None:
     """Analyse a study with progress, and print its tables."""
-    from lossmith.experiments.progress import progress_display
-    from lossmith.experiments.study_analysis import analyse
-    from lossmith.experiments.study_analysis.wording import analysis_text
+    from lossmith.studies.progress import progress_display
+    from lossmith.studies.study_analysis import analyse
+    from lossmith.studies.study_analysis.analysis_text import analysis_text
 
     with progress_display() as display:
         found = analyse(study, display=display, **how)

@@ -13,6 +13,7 @@ EPILOG = """examples:
   lossmith compare study.toml --dry-run
 """
 
+ANALYSED = ("features", "weights")
 _NOT_SETTINGS = ("output", "workers", "dry_run", "no_report", "analyse")
 
 
@@ -98,7 +99,7 @@ def _add_output(group: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Compare, print the table and the recommendation, and name the report."""
-    from lossmith.experiments.settings import read_settings
+    from lossmith.studies.settings import read_settings
 
     given = {name: value for name, value in vars(options).items() if name != "run"}
     how: dict[str, Any] = {name: given.pop(name) for name in _NOT_SETTINGS if name in given}
@@ -106,14 +107,22 @@ def run(options: argparse.Namespace) -> None:
     if file.suffix == ".toml":
         given = {**read_settings(file), **{name: value for name, value in given.items() if name != "data"}}
     if how.get("analyse"):
-        given["keep"] = sorted({*given.get("keep", ()), "features", "weights"})
+        given["keep"] = _with_all_that_is_analysed(given.get("keep", []))
     _compare(given, how)
+
+
+def _with_all_that_is_analysed(keep: Any) -> list[Any]:
+    """Return what to keep of each run, as a list, whether it was written on the command line or in a file."""
+    from lossmith.studies.settings import split_list
+
+    asked = split_list(keep) if isinstance(keep, str) else keep if isinstance(keep, list) else [keep]
+    return [*(name for name in asked if name not in ANALYSED), *ANALYSED]
 
 
 def _compare(given: dict[str, Any], how: dict[str, Any]) -> None:
     from lossmith.commands.answer import train_and_answer
-    from lossmith.experiments.beginning import planned
-    from lossmith.experiments.settings import settings_from
+    from lossmith.studies.compare import planned
+    from lossmith.studies.settings import settings_from
 
     comparison = planned(settings_from(given), output=how.get("output"), workers=how.get("workers"))
     if how.get("dry_run"):

@@ -18,7 +18,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the file and print its name."""
-    from lossmith.experiments.study import open_study
-    from lossmith.report.tables import export_results
+    from lossmith.commands.answer import say_if_unfinished
+    from lossmith.report.result_tables import export_results
+    from lossmith.studies.study import open_study
 
-    print(export_results(open_study(options.study), options.file, options.metric))
+    study = open_study(options.study)
+    say_if_unfinished(study)
+    print(export_results(study, options.file, options.metric))

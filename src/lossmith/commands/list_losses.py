@@ -12,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(_: argparse.Namespace) -> None:
-    """Print one line a loss or objective."""
-    from lossmith.catalogue import listing
+    """Print one line for each loss or objective."""
+    from lossmith.commands.catalogue import listing
 
     print(listing(shutil.get_terminal_size((160, 24)).columns))

@@ -16,11 +16,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the ranking, and draw it."""
-    from lossmith.experiments.several_studies import joined_results, ranking_text
-    from lossmith.experiments.statistics import block_means, is_higher_better, rank
-    from lossmith.experiments.study import open_study
+    from lossmith.commands.answer import say_if_unfinished
+    from lossmith.statistics.several_studies import joined_results, ranking_text
+    from lossmith.statistics.summary import block_means, is_higher_better, rank
+    from lossmith.studies.study import open_study
 
     studies = [open_study(folder) for folder in options.studies]
+    for study in studies:
+        say_if_unfinished(study)
     results, by = joined_results(studies), ("data", "noise")
     ranking = rank(results, options.metric, str(results["loss"].iloc[0]), by=by)
     print(ranking_text(ranking, str(results["loss"].iloc[0]), options.metric))

@@ -15,7 +15,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the page and print the name of its file."""
-    from lossmith.experiments.study import open_study
-    from lossmith.report.page import write_report
+    from lossmith.commands.answer import say_if_unfinished
+    from lossmith.report.study_page import write_report
+    from lossmith.studies.study import open_study
 
-    print(write_report(open_study(options.study), options.output))
+    study = open_study(options.study)
+    say_if_unfinished(study)
+    print(write_report(study, options.output))

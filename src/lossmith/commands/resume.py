@@ -16,6 +16,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Train what is missing and answer."""
     from lossmith.commands.answer import train_and_answer
-    from lossmith.experiments.beginning import resumed
+    from lossmith.studies.compare import resumed
 
     train_and_answer(resumed(options.study, workers=options.workers))

@@ -14,6 +14,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print how many runs are finished, and of which losses."""
-    from lossmith.experiments.study import open_study
+    from lossmith.studies.study import open_study
 
     print(open_study(options.study).status())

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor
 
-from lossmith.data.examples import Array
-from lossmith.data.labels import Classes
+from lossmith.data.encoding.labels import Classes
+from lossmith.data.sources.examples import Array
 from lossmith.data.splits import Splits
-from lossmith.data.wording import listed, quoted
+from lossmith.expressions.lists import listed, quoted
 
 __all__ = ["data_notes"]
 
@@ -17,7 +17,16 @@ _RARE = 10  # training rows
 
 
 def data_notes(inputs: Tensor, classes: Classes, splits: Splits) -> tuple[str, ...]:
-    """Return a line each on quantities as classes, wrong labels, rare classes, classes that a split lacks, and equal inputs."""
+    """Return a line each on quantities as classes, wrong labels, rare classes, classes that a split lacks, and equal inputs.
+
+    Args:
+        inputs: Inputs as a network takes them.
+        classes: The classes and labels.
+        splits: Which rows serve for what.
+
+    Returns:
+        Notes for the user, of which there may be none.
+    """
     notes = [*_class_notes(classes.labels, classes.names, splits), *_duplicate_notes(inputs, classes.labels, splits)]
     if classes.true_labels is not None:
         wrong = (classes.labels != classes.true_labels)[splits.train.numpy()].mean()

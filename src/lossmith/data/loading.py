@@ -9,21 +9,22 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lossmith.data.array_sources import examples_of_arrays, examples_of_pair, looks_like_arrays, read_npz
-from lossmith.data.arrays import Encoded, encode_array
-from lossmith.data.columns import encode_table
-from lossmith.data.examples import Array, Examples, Groups, joined
-from lossmith.data.idx_files import has_idx_files, idx_examples
-from lossmith.data.image_folders import image_examples
+from lossmith.data.encoding.array_inputs import Encoded, encode_array
+from lossmith.data.encoding.columns import encode_table
+from lossmith.data.encoding.labels import class_groups, classes_of
 from lossmith.data.inspection import data_notes
-from lossmith.data.known_sets import read_known_set
-from lossmith.data.labels import class_groups, classes_of
 from lossmith.data.prepared import PreparedData
+from lossmith.data.sources.column_roles import Roles, column_named, examples_of_table
+from lossmith.data.sources.examples import Array, Examples, Groups, joined
+from lossmith.data.sources.given_arrays import examples_of_arrays, examples_of_pair, looks_like_arrays, read_npz
+from lossmith.data.sources.idx_files import has_idx_files, idx_examples
+from lossmith.data.sources.image_folders import image_examples
+from lossmith.data.sources.known_sets import read_known_set
+from lossmith.data.sources.table_files import TABLE_SUFFIXES, Table, read_table, tidy_columns
 from lossmith.data.splits import Shares, Splits, make_splits
-from lossmith.data.table_files import TABLE_SUFFIXES, Table, read_table, tidy_columns
-from lossmith.data.tables import Roles, examples_of_table
-from lossmith.losses.limits import Limits
-from lossmith.nearest import nearest
+from lossmith.expressions.limits import Limits
+from lossmith.expressions.nearest import nearest
+from lossmith.expressions.quotes import quote
 
 __all__ = ["load_data"]
 
@@ -71,22 +72,53 @@ def load_data(
         folder: Where to look for known data first; the environment variable ``LOSSMITH_DATA`` does the same.
         name: What to call the data; the name of the file or folder if not given.
 
+    Returns:
+        The data with its splits.
+
+    Raises:
+        OSError: If the source cannot be read.
+        TypeError: If an argument is of a type that is never right.
+        ValueError: If no losses can be compared on what is read, or an argument does not fit it.
+
     >>> data = load_data("iris")
     >>> data.inputs.shape, data.classes, len(data.train), len(data.validation), len(data.test)
     (torch.Size([150, 4]), ('setosa', 'versicolor', 'virginica'), 96, 24, 30)
     """
     if isinstance(source, PreparedData):
         return source
+    _check_arguments(source, text, seed, folder)
+    resize = _checked_sides(resize)
+    roles = Roles(target, true_label, split_column, groups)
+    parts = {"": source, "validation": validation, "test": test}
+    # What was read has no name here, so that it can be let go of while it is encoded.
+    return _prepared(
+        _at_most(rows, _with_labels(_together(_all_opened(parts, resize, folder), roles, name or _name(source))), seed),
+        Shares(validation_share, test_share),
+        seed,
+        text,
+    )
+
+
+def _check_arguments(source: Any, text: Any, seed: Any, folder: Any) -> None:
     if source is None:
         raise TypeError("load_data: source must be a path, a name, a data frame or arrays, got None.")
     if text not in _TEXTS:
-        raise ValueError(f"load_data: text must be 'ngrams' or 'words', got {text!r}.")
+        raise ValueError(f"load_data: text must be 'ngrams' or 'words', got {quote(text)}.")
     Limits(0, whole=True).check("seed", seed, owner="load_data")
-    roles = Roles(target, true_label, split_column, groups)
-    parts = {"": source, "validation": validation, "test": test}
-    opened = {split: _opened(part, resize, folder) for split, part in parts.items() if part is not None}
-    examples = _together(opened, roles, name or _name(source))
-    return _prepared(_at_most(rows, _with_labels(examples), seed), Shares(validation_share, test_share), seed, text)
+    if folder is not None and not isinstance(folder, str | Path):
+        raise TypeError(f"load_data: folder must be a path, got {quote(folder)}.")
+
+
+def _checked_sides(resize: Any) -> int | tuple[int, int] | None:
+    """Return one side, or height and width."""
+    sides = resize if isinstance(resize, tuple | list) else (resize,)
+    if resize is None:
+        return None
+    if len(sides) not in (1, 2):
+        raise ValueError(f"load_data: resize must be one side, or height and width, got {quote(resize)}.")
+    checked = [Limits(1, 1e6, whole=True).check("resize", side, owner="load_data") for side in sides]
+    height, width = int(checked[0] or 0), int(checked[-1] or 0)
+    return (height, width) if len(sides) == 2 else height
 
 
 def _at_most(rows: int | None, examples: Examples, seed: int) -> Examples:
@@ -116,7 +148,9 @@ def _prepared(examples: Examples, shares: Shares, seed: int, text: str) -> Prepa
     for name, rows, share in (("validation", splits.validation, shares.validation), ("test", splits.test, shares.test)):
         if share and not len(rows):
             raise ValueError(f"{examples.name}: no class has enough rows, 3 at least, to leave any for the {name} split.")
-    encoded = _encoded(examples, splits, text)
+    inputs = _by_column(examples.inputs)
+    examples = replace(examples, inputs=np.empty(0))  # lets go of a table whose columns are encoded one by one
+    encoded = _encoded(inputs, splits, text, examples.name)
     return PreparedData(
         examples.name,
         encoded.inputs,
@@ -129,10 +163,14 @@ def _prepared(examples: Examples, shares: Shares, seed: int, text: str) -> Prepa
     )
 
 
-def _encoded(examples: Examples, splits: Splits, text: str) -> Encoded:
-    if isinstance(examples.inputs, pd.DataFrame):
-        return encode_table(examples.inputs, splits.train, text=text, owner=examples.name)
-    return encode_array(examples.inputs, splits.train, owner=examples.name, words=text == "words")
+def _by_column(inputs: pd.DataFrame | Array) -> dict[str, pd.Series] | Array:
+    return {column: inputs[column] for column in inputs.columns} if isinstance(inputs, pd.DataFrame) else inputs
+
+
+def _encoded(inputs: dict[str, pd.Series] | Array, splits: Splits, text: str, owner: str) -> Encoded:
+    if isinstance(inputs, dict):
+        return encode_table(inputs, splits.train, text=text, owner=owner)
+    return encode_array(inputs, splits.train, owner=owner, words=text == "words")
 
 
 def _with_labels(examples: Examples) -> Examples:
@@ -176,11 +214,15 @@ def _together_tables(tables: Mapping[str, Table], roles: Roles, name: str) -> Ex
         absent = [column for column in first.columns if column not in frame.columns and column != roles.split]
         if absent:
             raise ValueError(f"{name}: the {split} table must have the same columns, got none called {absent[0]!r}.")
-    frame = pd.concat([table.frame for table in tables.values()], ignore_index=True)[list(first.columns)]
+    if len(tables) > 1:
+        frame = pd.concat([table.frame for table in tables.values()], ignore_index=True)[list(first.columns)]
+    else:
+        frame = first.copy(deep=False)  # a copy of a large table takes as much memory again
     notes = tuple(dict.fromkeys(note for table in tables.values() for note in table.notes))
     extra = np.concatenate([np.full(len(table.frame), split, dtype=object) for split, table in tables.items()])
-    if roles.split is not None:
-        frame[roles.split] = frame[roles.split].astype(object).where(extra == "", extra)
+    if roles.split is not None and len(tables) > 1:
+        column = column_named(frame, roles.split, name)
+        frame[column] = frame[column].astype(object).where(extra == "", extra)
     examples = examples_of_table(Table(frame, notes), roles, name)
     _check_given_once(
         {"": None if examples.split is None else examples.split[extra == ""], **dict.fromkeys(set(tables) - {""})}, name
@@ -193,6 +235,12 @@ def _check_given_once(splits: Mapping[str, Array | None], name: str) -> None:
     for split in splits:
         if split and own is not None and np.any(own == split):
             raise ValueError(f"{name}: {split} is given, but the data has rows marked as {split} already.")
+
+
+def _all_opened(
+    parts: Mapping[str, Any], resize: int | tuple[int, int] | None, folder: str | Path | None
+) -> dict[str, Table | Examples]:
+    return {split: _opened(part, resize, folder) for split, part in parts.items() if part is not None}
 
 
 def _opened(source: Any, resize: int | tuple[int, int] | None, folder: str | Path | None) -> Table | Examples:
@@ -224,6 +272,8 @@ def _opened_path(source: str | Path, resize: int | tuple[int, int] | None, folde
         return image_examples(path, path.name, resize)
     if not path.exists():
         return _named(source, path, folder)
+    if not path.is_file():  # a pipe, which would never end, or a device
+        raise ValueError(f"{path}: must be a file or a folder, got neither.")
     kind = Path(path.stem).suffix.lower() if path.suffix.lower() in _PACKED else path.suffix.lower()
     if kind == ".npz":
         return read_npz(path, path.name)

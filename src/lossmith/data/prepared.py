@@ -44,7 +44,11 @@ class PreparedData:
         return tuple(self.inputs.shape[1:])
 
     def fingerprint(self) -> str:
-        """Return a digest of everything that the results depend on, by which a study knows its data again."""
+        """Return a digest of everything that the results depend on, by which a study knows its data again.
+
+        Returns:
+            Sixteen hexadecimal digits.
+        """
         digest = hashlib.sha256(repr((self.classes, self.groups, self.inputs.shape)).encode())
         truth = self.labels if self.true_labels is None else self.true_labels
         for part in (self.inputs, self.labels, truth, self.train, self.validation, self.test):

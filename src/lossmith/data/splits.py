@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossmith.data.examples import SPLITS, Array
-from lossmith.losses.limits import Limits
+from lossmith.data.sources.examples import SPLITS, Array
+from lossmith.expressions.limits import Limits
 
 __all__ = ["Shares", "Splits", "make_splits"]
 
@@ -21,7 +21,11 @@ class Shares(NamedTuple):
     test: float = 0.2
 
     def check(self) -> None:
-        """Raise an error where a share is none, or nothing is left to train on."""
+        """Raise an error where a share is none, or nothing is left to train on.
+
+        Raises:
+            ValueError: If a share is out of [0, 1), or their sum is not below 1.
+        """
         for name, share in (("validation_share", self.validation), ("test_share", self.test)):
             Limits(0.0, 1.0, high_open=True).check(name, share, owner="load_data")
         if self.validation + self.test >= 1:
@@ -40,6 +44,18 @@ def make_splits(labels: IntArray, given: Array | None, shares: Shares, seed: int
     """Divide the rows: as the source says, and at random within each class where it says nothing.
 
     Rows that are marked for training give up the validation split, if there is none; and the test split likewise.
+
+    Args:
+        labels: The class index of each row.
+        given: The split of each row, as far as the source says, or None.
+        shares: How large the missing splits are.
+        seed: Draws them.
+
+    Returns:
+        Row numbers of the three splits.
+
+    Raises:
+        ValueError: If the shares are out of range.
     """
     shares.check()
     split = np.full(len(labels), "", dtype=object) if given is None else given.copy()
@@ -50,8 +66,9 @@ def make_splits(labels: IntArray, given: Array | None, shares: Shares, seed: int
         for name, share in zip(("test", "validation"), (shares.test, shares.validation), strict=True)
         if not np.any(split == name)
     }
+    free = split == ""
     for label in np.unique(labels):
-        rows = generator.permutation(np.flatnonzero((labels == label) & (split == "")))
+        rows = generator.permutation(np.flatnonzero((labels == label) & free))
         start = 0
         for name, count in _counts(len(rows), missing).items():
             split[rows[start : start + count]] = name

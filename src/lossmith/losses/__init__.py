@@ -1,13 +1,17 @@
 """The losses, one family a file, and the catalogue that lists them all."""
 
+from collections.abc import Sequence
 from typing import Unpack
 
+from lossmith.expressions.addable import Addable
+from lossmith.expressions.reader import ExpressionReader
 from lossmith.losses.bi_tempered import BinaryBiTemperedLoss, BiTemperedLoss, TsallisLoss
 from lossmith.losses.complement import ComplementEntropyLoss, ComplementObjective
-from lossmith.losses.contract import ClassificationLoss, Options
-from lossmith.losses.cross_entropy import CrossEntropyLoss
+from lossmith.losses.contract.classification_loss import ClassificationLoss, Options, TargetProbabilityLoss
+from lossmith.losses.contract.top_k_prediction import topk_accuracy, topk_probabilities
+from lossmith.losses.contract.weighted_sum import WeightedSum, sum_of
+from lossmith.losses.cross_entropy import CrossEntropyLoss, SymmetricCrossEntropyLoss, TamedCrossEntropyLoss
 from lossmith.losses.expectation import CrossEntropyExpectationLoss, ExpectationLoss, MAELoss
-from lossmith.losses.expression import ExpressionReader
 from lossmith.losses.focal import FocalLoss
 from lossmith.losses.generalized import (
     AsymmetricGeneralizedCrossEntropyLoss,
@@ -19,19 +23,16 @@ from lossmith.losses.logit_bias import LogitBias
 from lossmith.losses.logit_norm import LogitNormLoss
 from lossmith.losses.logit_penalty import LogitPenaltyLoss
 from lossmith.losses.maximum_probability import MaximumProbabilityCrossEntropyLoss
-from lossmith.losses.normalized import NormalizedCrossEntropyLoss, NormalizedFocalLoss
+from lossmith.losses.normalized import (
+    NormalizedCrossEntropyAGCELoss,
+    NormalizedCrossEntropyLoss,
+    NormalizedCrossEntropyMAELoss,
+    NormalizedFocalLoss,
+    NormalizedFocalMAELoss,
+)
 from lossmith.losses.sigmoid import SigmoidCrossEntropyLoss
 from lossmith.losses.squared_error import SquaredErrorLoss
-from lossmith.losses.symmetric import SymmetricCrossEntropyLoss
-from lossmith.losses.tamed import TamedCrossEntropyLoss
-from lossmith.losses.target_probability import TargetProbabilityLoss
 from lossmith.losses.top_k import HardTopKLoss, SmoothTopKLoss
-from lossmith.losses.weighted_sum import (
-    NormalizedCrossEntropyAGCELoss,
-    NormalizedCrossEntropyMAELoss,
-    NormalizedFocalMAELoss,
-    WeightedSum,
-)
 
 LOSSES: dict[str, type[ClassificationLoss]] = {
     loss.name: loss
@@ -103,7 +104,18 @@ __all__ = [
     "TsallisLoss",
     "WeightedSum",
     "make_loss",
+    "topk_accuracy",
+    "topk_probabilities",
 ]
+
+
+def _combined(terms: Sequence[tuple[float, ClassificationLoss]]) -> WeightedSum:
+    """Return factors times losses as one sum; the terms of sums among them become terms of it."""
+    return sum_of([(factor * own, part) for factor, loss in terms for own, part in loss.summands()])
+
+
+ADDABLE_LOSSES = Addable(ClassificationLoss, _combined, tuple(Options.__annotations__))
+"""What expressions can add and multiply."""
 
 
 def make_loss(expression: str, **options: Unpack[Options]) -> ClassificationLoss:
@@ -119,7 +131,22 @@ def make_loss(expression: str, **options: Unpack[Options]) -> ClassificationLoss
     logit-bias(mae, epsilon=3.0)
     >>> make_loss("nf-mae@100")
     nf-mae(alpha=1.0, beta=0.2)
+
+    Args:
+        expression: The loss, of a million characters, ten thousand names and a hundred parentheses within one another at most.
+        **options: ``weight``, ``ignore_index``, ``reduction`` and ``label_smoothing``, for every loss in it.
+
+    Returns:
+        The loss; a sum of any number of losses is one :class:`WeightedSum` of them all.
+
+    Raises:
+        TypeError: If the expression is not text.
+        ValueError: If it cannot be read, or a parameter is out of its range.
     """
-    loss = ExpressionReader(expression, LOSSES, options).read()
+    loss = ExpressionReader(expression, LOSSES, options, addable=ADDABLE_LOSSES).read()
     assert isinstance(loss, ClassificationLoss)
     return loss
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -6,22 +6,64 @@ from typing import Any, ClassVar, Unpack
 import torch
 from torch import Tensor, nn
 
-from lossmith.losses.contract import ClassificationLoss, Options, Reduction
-from lossmith.losses.limits import Limits
-from lossmith.losses.tempered_rules import Divergence, TargetDivergence, TargetTsallis, Tsallis
-from lossmith.numerics.rowwise import rowwise_loss
-from lossmith.numerics.rules import Rule
-from lossmith.numerics.tempered import tempered_sigmoid, tempered_softmax
+from lossmith import kernels
+from lossmith.expressions.limits import Limits
+from lossmith.kernels import Formula, Rows
+from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
+from lossmith.losses.contract.options import Reduction
+from lossmith.numerics.bregman import tempered_divergence, tempered_divergence_from_one
+from lossmith.numerics.elementary import box_cox
+from lossmith.numerics.entries import entry, with_entry
+from lossmith.numerics.tempered import power, tempered_probs, tempered_sigmoid, tempered_softmax
+from lossmith.torch_compat import is_traced
 
 __all__ = ["BiTemperedLoss", "BinaryBiTemperedLoss", "TsallisLoss"]
 
-_REFERENCE_LIMITS = {"t1": Limits(0.0), "t2": Limits(0.0)}
+_LIMITS = {"t1": Limits(0.0), "t2": Limits(0.0)}
+
+
+def bi_tempered(logits: Tensor, target: Tensor, *, t1: float, t2: float) -> Tensor:
+    """Return the divergence of temperature t1 between the target and the tempered softmax of temperature t2.
+
+    Args:
+        logits: ``(N, C, ...)``.
+        target: Class indices ``(N, ...)``, or probabilities ``(N, C, ...)``.
+        t1: Temperature of the logarithm.
+        t2: Temperature of the softmax.
+
+    Returns:
+        Losses ``(N, ...)``.
+    """
+    log_probs = tempered_probs(logits, t2).log_probs
+    if target.is_floating_point():
+        return tempered_divergence(target, log_probs, t1).sum(1)
+    index = target.unsqueeze(1)
+    others = with_entry(power(log_probs, 2 - t1), index, 0.0).sum(1) / (2 - t1) if t1 < 2 else torch.inf
+    return tempered_divergence_from_one(entry(log_probs, index).squeeze(1), t1) + others
+
+
+def tsallis(logits: Tensor, target: Tensor, *, t1: float, t2: float) -> Tensor:
+    """Return ``-log_t1 p_y``, p being the tempered softmax of temperature t2.
+
+    Args:
+        logits: ``(N, C, ...)``.
+        target: Class indices ``(N, ...)``, or a factor for every class ``(N, C, ...)``.
+        t1: Temperature of the logarithm.
+        t2: Temperature of the softmax.
+
+    Returns:
+        Losses ``(N, ...)``.
+    """
+    costs = -box_cox(tempered_probs(logits, t2).log_probs, 1 - t1)
+    if target.is_floating_point():
+        return torch.where(target == 0, 0.0, target * costs).sum(1)
+    return entry(costs, target.unsqueeze(1)).squeeze(1)
 
 
 class _TwoTemperatures(ClassificationLoss):
     """Base of the losses with a temperature t1 of the logarithm and t2 of the softmax."""
 
-    limits = _REFERENCE_LIMITS
+    limits = _LIMITS
     t1: float
     t2: float
 
@@ -61,21 +103,35 @@ class BiTemperedLoss(_TwoTemperatures):
     >>> loss.predict_proba(logits)
     tensor([0.9002, 0.0499, 0.0499])
 
+    Args:
+        t1: Temperature of the logarithm, >= 0, and < 2 for class indices; below 1 it bounds the loss.
+        t2: Temperature of the softmax, >= 0; above 1 it gives the probabilities a heavy tail.
+        **options: ``weight``, ``ignore_index``, ``reduction`` and ``label_smoothing``, as in ``torch.nn.CrossEntropyLoss``.
+
     Reference: Amid et al. 2019, "Robust bi-tempered logistic loss based on Bregman divergences", equations 5 and 8.
     """
 
     name = "bi-tempered"
     presets = {10: {"t1": 0.5, "t2": 4.0}, 100: {"t1": 0.8, "t2": 1.2}, 1000: {"t1": 0.9, "t2": 1.05}}
 
-    def rule(self, logits: Tensor, target: Tensor) -> Rule:
+    def formula(self) -> Formula:
         """Return the divergence between the target, class indices or probabilities, and the tempered softmax."""
-        owner = type(self).__name__
+        return Rows(bi_tempered, {"t1": self.t1, "t2": self.t2})
+
+    def check_call(self, logits: Tensor, target: Tensor) -> None:
+        """Raise an error for targets that have no divergence.
+
+        Args:
+            logits: The logits, which may be anything.
+            target: Class indices or probabilities.
+
+        Raises:
+            ValueError: If a probability is negative, or t1 >= 2 where one is 0, as with class indices.
+        """
         if target.is_floating_point():
-            _check_target(owner, target, self.t1)
-            return Divergence(self.t1, self.t2, owner)
-        if self.t1 >= 2:
-            raise ValueError(f"{owner}: t1 must be < 2 where target holds class indices, got {self.t1}.")
-        return TargetDivergence(self.t1, self.t2, owner)
+            _check_target(type(self).__name__, target, self.t1)
+        elif self.t1 >= 2:
+            raise ValueError(f"{type(self).__name__}: t1 must be < 2 where target holds class indices, got {self.t1}.")
 
     def weighted_soft_losses(self, logits: Tensor, probabilities: Tensor, weight: Tensor | None) -> Tensor:
         """Return the divergences, each times the mean class weight under its target."""
@@ -94,16 +150,20 @@ class TsallisLoss(_TwoTemperatures):
     >>> TsallisLoss(t1=0.5, t2=1.0)(torch.zeros(4), torch.tensor(0))
     tensor(1.)
 
+    Args:
+        t1: Temperature of the logarithm, >= 0; below 1 it bounds the loss.
+        t2: Temperature of the softmax, >= 0; above 1 it gives the probabilities a heavy tail.
+        **options: ``weight``, ``ignore_index``, ``reduction`` and ``label_smoothing``, as in ``torch.nn.CrossEntropyLoss``.
+
     Reference: Amid, Warmuth and Srinivasan 2019, "Two-temperature logistic regression based on the Tsallis divergence";
     section 4.1 of Amid et al. 2019, "Robust bi-tempered logistic loss based on Bregman divergences".
     """
 
     name = "tsallis"
 
-    def rule(self, logits: Tensor, target: Tensor) -> Rule:
-        """Return the rule for class indices, or for a factor per class."""
-        rule = Tsallis if target.is_floating_point() else TargetTsallis
-        return rule(self.t1, self.t2, type(self).__name__)
+    def formula(self) -> Formula:
+        """Return the tempered logarithm of the tempered probability."""
+        return Rows(tsallis, {"t1": self.t1, "t2": self.t2})
 
 
 class BinaryBiTemperedLoss(nn.Module):
@@ -120,10 +180,17 @@ class BinaryBiTemperedLoss(nn.Module):
     >>> loss(logits, target), torch.nn.BCEWithLogitsLoss()(logits, target)
     (tensor(0.7201), tensor(0.7201))
 
+    Args:
+        t1: Temperature of the logarithm, >= 0, and < 2 unless every target lies strictly between 0 and 1.
+        t2: Temperature of the sigmoid, >= 0.
+        weight: Factors for the losses of the elements that they broadcast to; none by default.
+        pos_weight: Factors for the losses of positive labels; none by default.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
     Reference: Amid et al. 2019, "Robust bi-tempered logistic loss based on Bregman divergences", figure 1.
     """
 
-    limits: ClassVar[Mapping[str, Limits]] = _REFERENCE_LIMITS
+    limits: ClassVar[Mapping[str, Limits]] = _LIMITS
     weight: Tensor | None
     pos_weight: Tensor | None
 
@@ -146,14 +213,26 @@ class BinaryBiTemperedLoss(nn.Module):
         self.reduction = reduction
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Return the loss of all elements, reduced."""
+        """Return the loss of all elements, reduced.
+
+        Args:
+            logits: One number per label, of any shape.
+            target: Labels or probabilities in [0, 1], of the same shape.
+
+        Returns:
+            The mean or the sum of the losses, or all of them where ``reduction`` is ``"none"``.
+
+        Raises:
+            TypeError: If the logits are not floating point, or the target is complex.
+            ValueError: If the shapes differ, the target is out of range, or t1 does not suit it.
+        """
         dtype = self._computed_dtype(logits, target)
         labels = target.to(dtype)
         _check_target("BinaryBiTemperedLoss", torch.stack((labels, 1 - labels), -1), self.t1)
         flat, flat_labels = logits.to(dtype).reshape(-1), labels.reshape(-1)
         pairs = torch.stack((flat, torch.zeros_like(flat)), 1)
-        rule = Divergence(self.t1, self.t2, type(self).__name__)
-        losses = rowwise_loss(rule, pairs, torch.stack((flat_labels, 1 - flat_labels), 1)).reshape(logits.shape)
+        formula = Rows(bi_tempered, {"t1": self.t1, "t2": self.t2})
+        losses = kernels.losses(formula, pairs, torch.stack((flat_labels, 1 - flat_labels), 1)).reshape(logits.shape)
         if self.pos_weight is not None:
             losses = losses * (1 + (self.pos_weight.to(dtype) - 1) * labels)
         if self.weight is not None:
@@ -161,7 +240,14 @@ class BinaryBiTemperedLoss(nn.Module):
         return _reduced(losses, self.reduction).to(logits.dtype)
 
     def predict_proba(self, logits: Tensor) -> Tensor:
-        """Return the probability of the label 1 for each logit."""
+        """Return the probability of the label 1 for each logit.
+
+        Args:
+            logits: One number per label, of any shape.
+
+        Returns:
+            Probabilities of the same shape.
+        """
         return tempered_sigmoid(logits, self.t2)
 
     def extra_repr(self) -> str:
@@ -193,7 +279,7 @@ def _reduced(losses: Tensor, reduction: Reduction) -> Tensor:
 
 def _check_target(owner: str, target: Tensor, t1: float) -> None:
     """Raise an error for probabilities that have no divergence, where looking at values is possible and free."""
-    if target.device.type != "cpu" or torch.compiler.is_compiling() or target.numel() == 0:
+    if target.device.type != "cpu" or is_traced() or target.numel() == 0:
         return
     try:
         lowest = float(target.detach().amin())
@@ -206,6 +292,6 @@ def _check_target(owner: str, target: Tensor, t1: float) -> None:
 
 
 def _outside(target: Tensor) -> float:
-    """Return what a user gave that is no probability; a binary target has its complement beside it."""
+    """Return the given value that is not a probability; a binary target has its complement beside it."""
     lowest, largest = target.detach().aminmax()
     return float(lowest if largest <= 1 else largest)

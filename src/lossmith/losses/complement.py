@@ -1,20 +1,54 @@
 """Complement objective training: cross-entropy, and a flat distribution over the classes that are not the target."""
 
-from typing import NamedTuple, Unpack
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
-from lossmith.losses.contract import ClassificationLoss, Options, check_option_names
+from lossmith.expressions.limits import Limits
+from lossmith.kernels import Formula, Rows, Sum, Term, Terms, cross_entropy
+from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
 from lossmith.losses.cross_entropy import CrossEntropyLoss
-from lossmith.losses.limits import Limits
-from lossmith.losses.weighted_sum import WeightedSum
-from lossmith.numerics.blocks import in_blocks
-from lossmith.numerics.rules import Evaluation, GradientRule, IndexRule, Rule
-from lossmith.numerics.softmax import ClassProbabilities
-from lossmith.numerics.temporaries import add, add_product, overwrite
+from lossmith.numerics.softmax import surprises, zero_unless_diverged
 
 __all__ = ["ComplementEntropyLoss", "ComplementObjective"]
+
+
+def complement_entropy(logits: Tensor, target: Tensor) -> Tensor:
+    """Return the sum over ``j != y`` of ``r_j log r_j``, r being the softmax without y.
+
+    Args:
+        logits: ``(N, C, ...)``.
+        target: Class indices ``(N, ...)``, or a factor for every class ``(N, C, ...)``.
+
+    Returns:
+        Losses ``(N, ...)``.
+    """
+    if not target.is_floating_point():
+        return _without(logits, target.unsqueeze(1)).squeeze(1)
+    top = logits.detach().argmax(1, keepdim=True)
+    return (target * _without_each(logits, top).scatter(1, top, _without(logits, top))).sum(1)
+
+
+def _without(logits: Tensor, index: Tensor) -> Tensor:
+    """Return the negative entropy of what is left without one class of each row, ``(N, 1, ...)``."""
+    # The lowest finite number rather than -inf, so that a row with nothing left does not become NaN.
+    cost = surprises(logits.scatter(1, index, torch.finfo(logits.dtype).min)).scatter(1, index, 0.0)
+    shares = torch.exp(-cost).scatter(1, index, 0.0)
+    one = 1 + zero_unless_diverged(logits.detach().gather(1, index))  # NaN if the logit left out has diverged, as in every loss
+    return -one * (shares * cost).sum(1, keepdim=True)
+
+
+def _without_each(logits: Tensor, top: Tensor) -> Tensor:
+    """Return the same without each class in turn: ``(sum over j != c of p_j log p_j) / (1 - p_c) - log(1 - p_c)``.
+
+    All classes but the most probable one, whose entry means nothing, leave ``1 - p_c >= 1/2``.
+    """
+    cost = surprises(logits)
+    probs = torch.exp(-cost)
+    terms = -probs * cost
+    others = probs.scatter(1, top, 0.0)
+    return (terms.sum(1, keepdim=True) - terms) / (1 - others) - torch.log1p(-others)
 
 
 class ComplementEntropyLoss(ClassificationLoss):
@@ -29,17 +63,20 @@ class ComplementEntropyLoss(ClassificationLoss):
     >>> loss(torch.tensor([9.0, 1.0, 1.0]), torch.tensor(0)), loss(torch.tensor([0.0, 9.0, 1.0]), torch.tensor(0))
     (tensor(-0.6931), tensor(-0.0030))
 
+    Args:
+        **options: ``weight``, ``ignore_index``, ``reduction`` and ``label_smoothing``, as in ``torch.nn.CrossEntropyLoss``.
+
     Reference: Chen et al. 2019; equation 6 of Battash, Hazan and Wolf.
     """
 
     name = "complement-entropy"
 
-    def rule(self, logits: Tensor, target: Tensor) -> Rule:
-        """Return the rule for class indices, or for a factor per class."""
-        return _ComplementOfEach() if target.is_floating_point() else _ComplementOfTarget()
+    def formula(self) -> Formula:
+        """Return the negative entropy of the classes that are not the target."""
+        return Rows(complement_entropy, {})
 
 
-class ComplementObjective(WeightedSum):
+class ComplementObjective(ClassificationLoss):
     """Complement objective training, cross-entropy plus ``gamma`` times the negative complement entropy.
 
     Flattens the probabilities of the wrong classes while the target's grows; it helps large models on small data. As a loss
@@ -57,6 +94,10 @@ class ComplementObjective(WeightedSum):
     gamma >= 0; cross-entropy when gamma = 0. The published code divides the second part by the number of classes K:
     that is gamma = 1/K, which the presets have.
 
+    Args:
+        gamma: Factor of the complement entropy, >= 0.
+        **options: ``weight``, ``ignore_index``, ``reduction`` and ``label_smoothing``, as in ``torch.nn.CrossEntropyLoss``.
+
     Reference: Chen et al. 2019; equation 6 of Battash, Hazan and Wolf, who train it in two passes.
     """
 
@@ -64,92 +105,21 @@ class ComplementObjective(WeightedSum):
     limits = {"gamma": Limits(0.0)}
     presets = {10: {"gamma": 0.1}, 100: {"gamma": 0.01}, 1000: {"gamma": 0.001}}
 
+    gamma: float
+
     def __init__(self, gamma: float = 1.0, **options: Unpack[Options]) -> None:
-        check_option_names(type(self), options)
-        super().__init__([CrossEntropyLoss(**options), ComplementEntropyLoss(**options)], [1.0, 1.0])
+        super().__init__(**options)
         self.gamma = gamma
 
-    @property
-    def gamma(self) -> float:
-        """Factor of the complement entropy."""
-        return self.factors[1]
-
-    @gamma.setter
-    def gamma(self, value: float) -> None:
-        self.factors[1] = value
+    def formula(self) -> Formula:
+        """Return ``-log p`` and gamma times the negative complement entropy."""
+        return Sum([(1.0, Terms((Term(1.0, cross_entropy),))), (self.gamma, Rows(complement_entropy, {}))])
 
     def passes(self) -> tuple[ClassificationLoss, ClassificationLoss]:
-        """Return the losses of the first and of the second pass."""
-        cross_entropy, complement = self.parts
-        return cross_entropy, self.gamma * complement
+        """Return the losses of the first and of the second pass.
 
-    __repr__ = ClassificationLoss.__repr__
-
-
-class _ComplementOfTarget(IndexRule):
-    """Cut the target out, and ``r`` is the softmax of what is left; the gradient is ``r (log r - loss)``, 0 at the target."""
-
-    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        return in_blocks(self._evaluate_rows, logits, target)
-
-    def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
-        losses, gradient = _complement_of(logits, target.unsqueeze(1))
-        return losses.squeeze(1), (gradient,)
-
-
-class _ComplementOfEach(GradientRule):
-    """For a factor per class ``a_c``, the sum of ``a_c E_c``, where ``E_c`` is the loss with class c as the target.
-
-    ``E_c`` pulls at class j by ``p_j / q_c (log p_j - log q_c - E_c)``, where ``q_c = 1 - p_c``. For the sum over all c but j, a
-    sum of ``w_c = a_c / q_c`` and one of ``w_c (log q_c + E_c)`` are enough. The most probable class is cut out by itself: all
-    others leave ``q_c >= 1/2``, so that nothing is divided by a small number.
-    """
-
-    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        return in_blocks(self._evaluate_rows, logits, target)
-
-    def _evaluate_rows(self, logits: Tensor, factors: Tensor) -> Evaluation:
-        top = logits.argmax(1, keepdim=True)
-        of_top, pull_of_top = _complement_of(logits, top)
-        classes, log_rest, inverse, entropies = _complement_of_each(logits, top)
-        losses = (factors * overwrite(entropies, top, of_top)).sum(1)
-        weights = overwrite(factors * inverse, top, 0.0)
-        shifts = weights * add(log_rest, entropies)
-        pulls = classes.log * (weights.sum(1, keepdim=True) - weights) - (shifts.sum(1, keepdim=True) - shifts)
-        return losses, (add_product(classes.p * pulls, pull_of_top, factors.gather(1, top)),)
-
-    def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
-        top = logits.argmax(1, keepdim=True)
-        entropies = _complement_of_each(logits, top).entropies
-        return overwrite(entropies, top, _complement_of(logits, top)[0]) * grad
-
-
-def _complement_of(logits: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the loss for one class of each row as the target, ``(N, 1, ...)``, and its gradient."""
-    # The lowest finite number and not -inf, for a row of which nothing is left must not become NaN.
-    left = ClassProbabilities(logits.scatter(1, index, torch.finfo(logits.dtype).min))
-    log_shares = overwrite(left.log, index, 0.0)
-    shares = overwrite(left.p, index, 0.0)
-    losses = (shares * log_shares).sum(1, keepdim=True)
-    return losses, shares * (log_shares - losses)
-
-
-class _Complements(NamedTuple):
-    """What is left without each class but the most probable one, whose entries mean nothing."""
-
-    classes: ClassProbabilities
-    log_rest: Tensor
-    """``log(1 - p)``."""
-    inverse: Tensor
-    """``1 / (1 - p)``."""
-    entropies: Tensor
-    """``(sum over j != c of p_j log p_j) / (1 - p_c) - log(1 - p_c)``."""
-
-
-def _complement_of_each(logits: Tensor, top: Tensor) -> _Complements:
-    classes = ClassProbabilities(logits)
-    negative_entropies = classes.p * classes.log
-    total = negative_entropies.sum(1, keepdim=True)
-    others = classes.p.scatter(1, top, 0.0)
-    log_rest, inverse = torch.log1p(-others), 1 / (1 - others)
-    return _Complements(classes, log_rest, inverse, (total - negative_entropies) * inverse - log_rest)
+        Returns:
+            Cross-entropy, and gamma times the negative complement entropy, both with the options of this loss.
+        """
+        options = {name: getattr(self, name) for name in Options.__annotations__}
+        return CrossEntropyLoss(**options), self.gamma * ComplementEntropyLoss(**options)

@@ -4,13 +4,24 @@ from typing import Unpack
 
 from torch import Tensor
 
-from lossmith.losses.contract import Options
-from lossmith.losses.limits import Limits
-from lossmith.losses.target_probability import TargetProbabilityLoss
+from lossmith.expressions.limits import Limits
+from lossmith.kernels import Term, cross_entropy
+from lossmith.losses.contract.classification_loss import Options, TargetProbabilityLoss
 from lossmith.numerics.probability import Probability
-from lossmith.numerics.temporaries import add_scaled, affine
 
 __all__ = ["CrossEntropyExpectationLoss", "ExpectationLoss", "MAELoss"]
+
+
+def expectation(p: Probability) -> tuple[Tensor, Tensor]:
+    """Return ``1 - p`` and its pull ``p``.
+
+    Args:
+        p: The probability.
+
+    Returns:
+        The value and its pull.
+    """
+    return p.rest, p.p
 
 
 class ExpectationLoss(TargetProbabilityLoss):
@@ -23,14 +34,17 @@ class ExpectationLoss(TargetProbabilityLoss):
     >>> ExpectationLoss()(torch.zeros(4), torch.tensor(0))
     tensor(0.7500)
 
+    Args:
+        **options: ``weight``, ``ignore_index``, ``reduction`` and ``label_smoothing``, as in ``torch.nn.CrossEntropyLoss``.
+
     Reference: Battash, Hazan and Wolf, "Mixing between the cross entropy and the expectation loss terms", equation 9.
     """
 
     name = "el"
 
-    def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
-        """Return ``1 - p`` and ``p``."""
-        return target.rest, target.p
+    def terms(self) -> tuple[Term, ...]:
+        """Return ``1 - p``."""
+        return (Term(1.0, expectation),)
 
 
 class MAELoss(TargetProbabilityLoss):
@@ -43,14 +57,17 @@ class MAELoss(TargetProbabilityLoss):
     >>> MAELoss()(torch.zeros(4), torch.tensor(0))
     tensor(1.5000)
 
+    Args:
+        **options: ``weight``, ``ignore_index``, ``reduction`` and ``label_smoothing``, as in ``torch.nn.CrossEntropyLoss``.
+
     Reference: Staats, Thamm and Rosenow, "Noise-robust loss functions", table 1; Ghosh, Kumar and Sastry 2017.
     """
 
     name = "mae"
 
-    def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
-        """Return ``2 (1 - p)`` and ``2 p``."""
-        return target.rest + target.rest, target.p + target.p
+    def terms(self) -> tuple[Term, ...]:
+        """Return ``2 (1 - p)``."""
+        return (Term(2.0, expectation),)
 
 
 class CrossEntropyExpectationLoss(TargetProbabilityLoss):
@@ -66,6 +83,12 @@ class CrossEntropyExpectationLoss(TargetProbabilityLoss):
     tensor(1.6931)
     >>> CrossEntropyExpectationLoss(alpha=1.0, beta=2.0)(torch.zeros(2), torch.tensor(0))
     tensor(1.6931)
+
+    Args:
+        focus: Probability of the examples that pull most, in [0, 0.5]; 0 if nothing else is given.
+        alpha: Factor of cross-entropy, >= 0; only together with ``beta``, in place of ``focus``.
+        beta: Factor of the expectation loss, >= 0; only together with ``alpha``.
+        **options: ``weight``, ``ignore_index``, ``reduction`` and ``label_smoothing``, as in ``torch.nn.CrossEntropyLoss``.
 
     Reference: Battash, Hazan and Wolf, "Mixing between the cross entropy and the expectation loss terms", equations 12, 14.
     """
@@ -94,6 +117,9 @@ class CrossEntropyExpectationLoss(TargetProbabilityLoss):
     def mix(self) -> tuple[float, float]:
         """Return alpha and beta as they are now.
 
+        Returns:
+            The factor of cross-entropy and that of the expectation loss.
+
         >>> CrossEntropyExpectationLoss(focus=0.4).mix()
         (1.0, 5.000000000000001)
         """
@@ -103,7 +129,7 @@ class CrossEntropyExpectationLoss(TargetProbabilityLoss):
             return self.alpha, self.beta
         return (0.0, 1.0) if self.focus == 0.5 else (1.0, 1 / (1 - 2 * self.focus))
 
-    def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
-        """Return ``-alpha log p + beta (1 - p)`` and ``alpha + beta p``."""
+    def terms(self) -> tuple[Term, ...]:
+        """Return ``-alpha log p`` and ``beta (1 - p)``."""
         alpha, beta = self.mix()
-        return add_scaled(beta * target.rest, target.surprise, alpha), affine(target.p, beta, alpha)
+        return Term(alpha, cross_entropy), Term(beta, expectation)

@@ -1,18 +1,31 @@
 """The focal loss."""
 
+from functools import partial
 from typing import Unpack
 
-import torch
 from torch import Tensor
 
-from lossmith.losses.contract import Options
-from lossmith.losses.limits import Limits
-from lossmith.losses.target_probability import TargetProbabilityLoss
+from lossmith.expressions.limits import Limits
+from lossmith.kernels import Term
+from lossmith.losses.contract.classification_loss import Options, TargetProbabilityLoss
 from lossmith.numerics.probability import Probability
-from lossmith.numerics.scalars import as_input
-from lossmith.numerics.temporaries import add_product, multiply
 
 __all__ = ["FocalLoss"]
+
+
+def focal(p: Probability, gamma: float) -> tuple[Tensor, Tensor]:
+    """Return ``-(1 - p)**gamma log p`` and its pull ``(1 - p)**gamma (1 - gamma p log p / (1 - p))``.
+
+    Args:
+        p: The probability.
+        gamma: Exponent, >= 0.
+
+    Returns:
+        The value and its pull.
+    """
+    modulation = p.rest_power(gamma)
+    growth = p.surprise_over_rest * p.p
+    return modulation * p.surprise, modulation + (gamma * modulation) * growth
 
 
 class FocalLoss(TargetProbabilityLoss):
@@ -24,6 +37,11 @@ class FocalLoss(TargetProbabilityLoss):
     >>> import torch
     >>> FocalLoss(gamma=2.0)(torch.zeros(2), torch.tensor(0))
     tensor(0.1733)
+
+    Args:
+        gamma: How much less well predicted examples count, >= 0; at 0 all count alike.
+        alpha: Factor for the whole loss, > 0; none by default.
+        **options: ``weight``, ``ignore_index``, ``reduction`` and ``label_smoothing``, as in ``torch.nn.CrossEntropyLoss``.
 
     Reference: Lin et al. 2017; equation 2 of Battash, Hazan and Wolf, who use gamma = 2 and alpha = 0.25.
     """
@@ -38,12 +56,6 @@ class FocalLoss(TargetProbabilityLoss):
         self.gamma = gamma
         self.alpha = alpha
 
-    def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
-        """Return the value and ``(1 - p)**gamma (1 - gamma p log p / (1 - p))``."""
-        rest = target.rest
-        if torch.is_grad_enabled():  # a root has no finite slope at 0, to which 1 - p may have been rounded
-            rest = rest.clamp_min(torch.finfo(rest.dtype).tiny)
-        modulation = rest ** as_input(self.gamma, rest)
-        modulation = modulation if self.alpha is None else self.alpha * modulation
-        growth = multiply(multiply(target.surprise_over_rest, target.p), self.gamma)
-        return modulation * target.surprise, add_product(modulation, modulation, growth)
+    def terms(self) -> tuple[Term, ...]:
+        """Return the curve, scaled by alpha."""
+        return (Term(1.0 if self.alpha is None else self.alpha, partial(focal, gamma=self.gamma)),)

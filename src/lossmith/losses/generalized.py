@@ -1,18 +1,61 @@
 """Generalised cross-entropy, between cross-entropy and the mean absolute error, and its relatives."""
 
+from functools import partial
 from typing import Unpack
 
 import torch
 from torch import Tensor
 
-from lossmith.losses.contract import Options
-from lossmith.losses.limits import Limits
-from lossmith.losses.target_probability import TargetProbabilityLoss
-from lossmith.numerics.box_cox import box_cox_and_power, fall_and_power
+from lossmith.expressions.limits import Limits
+from lossmith.kernels import Term
+from lossmith.losses.contract.classification_loss import Options, TargetProbabilityLoss
+from lossmith.numerics.elementary import as_scalar, box_cox
 from lossmith.numerics.probability import Probability
-from lossmith.numerics.scalars import as_scalar
 
 __all__ = ["AsymmetricGeneralizedCrossEntropyLoss", "GeneralizedCrossEntropyLoss", "TruncatedGeneralizedCrossEntropyLoss"]
+
+
+def generalized(p: Probability, q: float) -> tuple[Tensor, Tensor]:
+    """Return ``(1 - p**q) / q`` and its pull ``p**q``.
+
+    Args:
+        p: The probability.
+        q: Exponent, in [0, 1].
+
+    Returns:
+        The value and its pull.
+    """
+    return p.fall(q), p.power(q)
+
+
+def truncated(p: Probability, q: float, k: float) -> tuple[Tensor, Tensor]:
+    """Return generalised cross-entropy of ``max(p, k)``, which does not pull where ``p <= k``.
+
+    Args:
+        p: The probability.
+        q: Exponent, in [0, 1].
+        k: Probability below which the curve is flat, in [0, 1).
+
+    Returns:
+        The value and its pull.
+    """
+    threshold = -torch.log1p(as_scalar(k - 1, p.p))
+    return -box_cox(-torch.minimum(p.surprise, threshold), q), torch.where(p.surprise < threshold, p.power(q), 0.0)
+
+
+def asymmetric(p: Probability, b: float, q: float) -> tuple[Tensor, Tensor]:
+    """Return ``((b + 1)**q - (b + p)**q) / q`` and its pull ``p (b + p)**(q - 1)``.
+
+    Args:
+        p: The probability.
+        b: Number added to the probability, >= 0.
+        q: Exponent, >= 0.
+
+    Returns:
+        The value and its pull.
+    """
+    log_ratio, log_top = p.log_shifted(b), torch.log1p(as_scalar(b, p.p))
+    return -torch.exp(q * log_top) * p.box_cox(log_ratio, q), torch.exp(p.log + (q - 1) * (log_ratio + log_top))
 
 
 class GeneralizedCrossEntropyLoss(TargetProbabilityLoss):
@@ -24,6 +67,10 @@ class GeneralizedCrossEntropyLoss(TargetProbabilityLoss):
     >>> import torch
     >>> GeneralizedCrossEntropyLoss(q=0.5)(torch.zeros(4), torch.tensor(0))
     tensor(1.)
+
+    Args:
+        q: Position between cross-entropy, 0, and the expectation loss, 1.
+        **options: ``weight``, ``ignore_index``, ``reduction`` and ``label_smoothing``, as in ``torch.nn.CrossEntropyLoss``.
 
     Reference: Zhang and Sabuncu 2018; genCE of Staats, Thamm and Rosenow, "Noise-robust loss functions", table 1.
     """
@@ -37,9 +84,9 @@ class GeneralizedCrossEntropyLoss(TargetProbabilityLoss):
         super().__init__(**options)
         self.q = q
 
-    def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
-        """Return ``(1 - p**q) / q`` and ``p**q``."""
-        return fall_and_power(target, self.q)
+    def terms(self) -> tuple[Term, ...]:
+        """Return ``(1 - p**q) / q``."""
+        return (Term(1.0, partial(generalized, q=self.q)),)
 
 
 class TruncatedGeneralizedCrossEntropyLoss(GeneralizedCrossEntropyLoss):
@@ -53,6 +100,11 @@ class TruncatedGeneralizedCrossEntropyLoss(GeneralizedCrossEntropyLoss):
     >>> loss(torch.tensor([0.0, 5.0]), torch.tensor(0)), loss(torch.tensor([0.0, 9.0]), torch.tensor(0))
     (tensor(0.5000), tensor(0.5000))
 
+    Args:
+        q: Position between cross-entropy, 0, and the expectation loss, 1.
+        k: Probability below which a target is given up on, 0 <= k < 1.
+        **options: ``weight``, ``ignore_index``, ``reduction`` and ``label_smoothing``, as in ``torch.nn.CrossEntropyLoss``.
+
     Reference: Zhang and Sabuncu 2018, equation 9; compared with in Battash, Hazan and Wolf.
     """
 
@@ -65,11 +117,9 @@ class TruncatedGeneralizedCrossEntropyLoss(GeneralizedCrossEntropyLoss):
         super().__init__(q, **options)
         self.k = k
 
-    def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
-        """Return those of generalised cross-entropy for ``max(p, k)``."""
-        threshold = -torch.log1p(as_scalar(self.k - 1, target.p))
-        value, pull = super().value_and_pull(Probability(target.p, target.rest, torch.minimum(target.surprise, threshold)))
-        return value, torch.where(target.surprise < threshold, pull, 0.0)
+    def terms(self) -> tuple[Term, ...]:
+        """Return generalised cross-entropy of ``max(p, k)``."""
+        return (Term(1.0, partial(truncated, q=self.q, k=self.k)),)
 
 
 class AsymmetricGeneralizedCrossEntropyLoss(TargetProbabilityLoss):
@@ -81,6 +131,11 @@ class AsymmetricGeneralizedCrossEntropyLoss(TargetProbabilityLoss):
     >>> import torch
     >>> AsymmetricGeneralizedCrossEntropyLoss(b=1.0, q=2.0)(torch.zeros(2), torch.tensor(0))
     tensor(0.8750)
+
+    Args:
+        b: Number added to the probability, >= 0; the larger, the softer the pull of improbable targets.
+        q: Exponent, >= 0.
+        **options: ``weight``, ``ignore_index``, ``reduction`` and ``label_smoothing``, as in ``torch.nn.CrossEntropyLoss``.
 
     Reference: Zhou et al. 2021; AGCE of Staats, Thamm and Rosenow, "Noise-robust loss functions", table 1, with the
     derivative ``-p (b + p)**(q - 1)`` where the paper prints another index.
@@ -97,24 +152,6 @@ class AsymmetricGeneralizedCrossEntropyLoss(TargetProbabilityLoss):
         self.b = b
         self.q = q
 
-    def value_and_pull(self, target: Probability) -> tuple[Tensor, Tensor]:
-        """Return the value by way of ``(b + p) / (b + 1)``, whose logarithm is exact on both ends."""
-        b = as_scalar(self.b, target.p)
-        log_ratio = self._log_ratio(target, b)
-        change, _ = box_cox_and_power(log_ratio, self.q)
-        log_shifted = log_ratio + torch.log1p(b)
-        if self.b > 0:
-            pull = target.p * torch.exp((self.q - 1) * log_shifted)
-        else:  # of which the first factor may vanish and the second be infinite
-            pull = torch.exp(target.log + (self.q - 1) * log_shifted)
-        return change * -torch.exp(self.q * torch.log1p(b)), pull
-
-    def _log_ratio(self, target: Probability, b: Tensor) -> Tensor:
-        """Return ``log((b + p) / (b + 1))``, from the difference of the two where they differ little."""
-        if 0 < self.b < 1 and target.most < (1 - self.b) / 2:
-            return torch.log(target.p + b) - torch.log1p(b)
-        if self.b >= 1:
-            return torch.log1p(-target.rest / (1 + self.b))
-        is_near = target.rest < (1 + self.b) / 2
-        near = torch.log1p(torch.where(is_near, -target.rest, 0.0) / (1 + self.b))  # where it is not, the slope may be infinite
-        return torch.where(is_near, near, torch.logaddexp(target.log, torch.log(b)) - torch.log1p(b))
+    def terms(self) -> tuple[Term, ...]:
+        """Return ``((b + 1)**q - (b + p)**q) / q``."""
+        return (Term(1.0, partial(asymmetric, b=self.b, q=self.q)),)

@@ -4,16 +4,33 @@ from typing import Unpack
 
 from torch import Tensor
 
-from lossmith.losses.contract import ClassificationLoss, Options
-from lossmith.losses.limits import Limits
-from lossmith.losses.term_rules import sum_of_surprises
-from lossmith.numerics.blocks import in_blocks_of
-from lossmith.numerics.precision import rounded
-from lossmith.numerics.rules import DescentRule, Evaluation, IndexRule, Rule
-from lossmith.numerics.softmax import ClassProbabilities, mean_gap, target_and_others
-from lossmith.numerics.temporaries import add_scaled, affine, affine_in_place, overwrite
+from lossmith.expressions.limits import Limits
+from lossmith.kernels import Formula, Rows
+from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
+from lossmith.numerics.entries import entry
+from lossmith.numerics.softmax import surprises, target_probability
 
 __all__ = ["LabelSmoothingLoss"]
+
+
+def label_smoothing(logits: Tensor, target: Tensor, *, alpha: float) -> Tensor:
+    """Return ``-log p_y`` and ``alpha / (1 - alpha)`` times the mean of all ``-log p_c``.
+
+    Args:
+        logits: ``(N, C, ...)``.
+        target: Class indices ``(N, ...)``, or a factor for every class ``(N, C, ...)``.
+        alpha: Share of the target that is spread over all classes, 0 <= alpha < 1.
+
+    Returns:
+        Losses ``(N, ...)``.
+    """
+    odds = alpha / (1 - alpha)
+    if target.is_floating_point():
+        return (surprises(logits) * (target + odds * target.mean(1, keepdim=True))).sum(1)
+    index = target.unsqueeze(1)
+    own = target_probability(logits, index).surprise
+    mean = own + (entry(logits, index) - logits).mean(1, keepdim=True)
+    return (own + odds * mean).squeeze(1).to(logits.dtype)
 
 
 class LabelSmoothingLoss(ClassificationLoss):
@@ -28,6 +45,10 @@ class LabelSmoothingLoss(ClassificationLoss):
     >>> LabelSmoothingLoss(alpha=0.2)(logits, target), torch.nn.CrossEntropyLoss(label_smoothing=0.2)(logits, target) / 0.8
     (tensor(0.4087), tensor(0.4087))
 
+    Args:
+        alpha: Share of the target that is spread over all classes, 0 <= alpha < 1.
+        **options: ``weight``, ``ignore_index``, ``reduction`` and ``label_smoothing``, as in ``torch.nn.CrossEntropyLoss``.
+
     Reference: Szegedy et al. 2016; equation 2 of Kornblith et al., "What's in a loss function for image classification?"
     """
 
@@ -40,49 +61,6 @@ class LabelSmoothingLoss(ClassificationLoss):
         super().__init__(**options)
         self.alpha = alpha
 
-    def rule(self, logits: Tensor, target: Tensor) -> Rule:
-        """Return the rule for class indices, or for a factor per class."""
-        return (_EveryClass if target.is_floating_point() else _Target)(self.alpha)
-
-
-class _Target(IndexRule):
-    """The loss is ``-log p_y`` and ``alpha / (1 - alpha)`` times the mean of all ``-log p_c``.
-
-    The gradient is ``p - alpha / K - (1 - alpha) onehot``, divided by ``1 - alpha``.
-    """
-
-    takes_share = True
-
-    def __init__(self, alpha: float) -> None:
-        self.alpha = alpha
-
-    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        num_classes, index = logits.shape[1], target.unsqueeze(1)
-        prob, others = target_and_others(logits, index)
-        surprise = prob.surprise
-        mean = surprise + mean_gap(logits, index, prob)
-        losses = add_scaled(surprise, mean, self.alpha / (1 - self.alpha))
-        scale = self.share / (1 - self.alpha)
-        entry = affine(prob.rest, -scale, scale * self.alpha * (num_classes - 1) / num_classes)
-        slopes = affine_in_place(others, scale, -scale * self.alpha / num_classes)
-        gradient = overwrite(slopes, index, rounded(entry, logits))
-        return rounded(losses.squeeze(1), logits), (gradient,)
-
-
-class _EveryClass(DescentRule):
-    """A factor per class is smoothed into one for cross-entropy."""
-
-    def __init__(self, alpha: float) -> None:
-        self.odds = alpha / (1 - alpha)
-
-    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        return in_blocks_of(self._evaluate_rows, logits, target)
-
-    def _evaluate_rows(self, logits: Tensor, factors: Tensor, place: Tensor | None) -> Evaluation:
-        smoothed = factors + self.odds * factors.mean(1, keepdim=True)
-        value, descent = sum_of_surprises(logits, smoothed, place)
-        return value.squeeze(1), (descent,)
-
-    def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
-        surprise = ClassProbabilities(logits).surprise
-        return (surprise + self.odds * surprise.mean(1, keepdim=True)) * grad
+    def formula(self) -> Formula:
+        """Return the smoothed cross-entropy."""
+        return Rows(label_smoothing, {"alpha": self.alpha})

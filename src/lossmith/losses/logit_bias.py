@@ -2,15 +2,14 @@
 
 from typing import Unpack
 
-import torch
 from torch import Tensor
 
-from lossmith.losses.composite import CompositeLoss
-from lossmith.losses.contract import ClassificationLoss, Options, check_option_names
+from lossmith.expressions.limits import Limits
+from lossmith.kernels import Biased, Formula, biased
+from lossmith.losses.contract.classification_loss import ClassificationLoss, Options, check_option_names
+from lossmith.losses.contract.composite import CompositeLoss
 from lossmith.losses.expectation import MAELoss
-from lossmith.losses.limits import Limits
 from lossmith.numerics.mean_activation import bias_for_mean_activation
-from lossmith.numerics.rules import Evaluation, IndexRule, Rule
 
 __all__ = ["MEAN_ACTIVATION", "LogitBias"]
 
@@ -23,8 +22,8 @@ class LogitBias(CompositeLoss):
     """Any loss, with ``epsilon`` added to the logit of the target: in training mode only, never when predicting.
 
     A bounded loss has no gradient where the target is improbable, and with many classes every target is, at first. The
-    bias moves a fresh network to where the loss learns. Give ``num_classes`` to have it computed, such that the target starts
-    with a mean probability of 0.15, see ``lossmith.solve_logit_bias``; or give ``epsilon``, 0.5 unless said otherwise.
+    bias moves a fresh network to where the loss learns. Give ``num_classes`` to have it computed so that the target starts with
+    a mean probability of 0.15, see ``lossmith.solve_logit_bias``; or give ``epsilon``, which is 0.5 by default.
     Without a loss it wraps the mean absolute error. A probability target adds epsilon times the probability to each logit.
     The wrapped loss itself when epsilon = 0, or after ``.eval()``.
 
@@ -36,6 +35,13 @@ class LogitBias(CompositeLoss):
     tensor(1.)
     >>> round(LogitBias(MAELoss(), num_classes=1000).epsilon, 3)
     5.358
+
+    Args:
+        loss: The loss to wrap; the mean absolute error by default.
+        epsilon: What is added to the target's logit, any finite number; 0.5 by default.
+        num_classes: Number of classes, at least 2, that the bias is computed for, in place of ``epsilon``.
+        **options: ``weight``, ``ignore_index``, ``reduction`` and ``label_smoothing``, as in ``torch.nn.CrossEntropyLoss``;
+            where a loss is given, give them to that.
 
     Reference: Staats, Thamm and Rosenow, "Noise-robust loss functions", section 3.2 (there marked with an asterisk).
     """
@@ -64,21 +70,25 @@ class LogitBias(CompositeLoss):
         """The wrapped loss."""
         return self.parts[0]
 
-    def rule(self, logits: Tensor, target: Tensor) -> Rule | None:
-        """Return the rule of the wrapped loss, for biased logits; none for probabilities, whose gradient knows the bias."""
-        rule = None if target.is_floating_point() else self.loss.rule(logits, target)
-        return rule if rule is None or not self._has_bias() else _BiasedRule(rule, self.epsilon)
-
-    def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
+    def formula(self) -> Formula:
         """Return the wrapped loss of the biased logits."""
-        return self.loss.example_losses(self._biased(logits, target), target)
+        inner = self.loss.formula()
+        return Biased(inner, self.epsilon) if self._has_bias() else inner
 
     def weighted_soft_losses(self, logits: Tensor, probabilities: Tensor, weight: Tensor | None) -> Tensor:
         """Return the wrapped loss of the biased logits."""
-        return self.loss.weighted_soft_losses(self._biased(logits, probabilities), probabilities, weight)
+        logits = biased(logits, probabilities, self.epsilon) if self._has_bias() else logits
+        return self.loss.weighted_soft_losses(logits, probabilities, weight)
 
     def predict_proba(self, logits: Tensor) -> Tensor:
-        """Return the probabilities of the wrapped loss, without bias."""
+        """Return the probabilities of the wrapped loss, without bias.
+
+        Args:
+            logits: Logits ``(C)``, ``(N, C)`` or ``(N, C, d1, ...)``.
+
+        Returns:
+            Probabilities of the same shape.
+        """
         return self.loss.predict_proba(logits)
 
     def kind_of_probabilities(self) -> tuple[str | float, ...]:
@@ -95,36 +105,6 @@ class LogitBias(CompositeLoss):
 
     def _has_bias(self) -> bool:
         return self.training and self.epsilon != 0
-
-    def _biased(self, logits: Tensor, target: Tensor) -> Tensor:
-        if not self._has_bias():
-            return logits
-        return logits + self.epsilon * target if target.is_floating_point() else _biased_at(target, logits, self.epsilon)
-
-
-def _biased_at(target: Tensor, logits: Tensor, epsilon: float) -> Tensor:
-    index = target.unsqueeze(1)
-    if not torch.compiler.is_compiling():
-        return logits.scatter_add(1, index, torch.full_like(index, epsilon, dtype=logits.dtype))
-    # Multiplied, and not filled in, because a compiled multiplication serves every epsilon that a schedule sets.
-    return logits.scatter_add(1, index, epsilon * torch.ones_like(index, dtype=logits.dtype))
-
-
-class _BiasedRule(IndexRule):
-    """A rule for logits with a bias, which is a constant to the gradient."""
-
-    def __init__(self, rule: Rule, epsilon: float) -> None:
-        self.rule = rule
-        self.epsilon = epsilon
-        self.factor = rule.factor
-        self.takes_share = rule.takes_share
-
-    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        self.rule.share = self.share
-        return self.rule.evaluate(_biased_at(target, logits, self.epsilon), target)
-
-    def pullback(self, grad: Tensor, target: Tensor, saved: tuple[Tensor, ...]) -> Tensor:
-        return self.rule.pullback(grad, target, saved)
 
 
 def _epsilon(epsilon: float | None, num_classes: int | None) -> float:

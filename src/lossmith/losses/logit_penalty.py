@@ -4,17 +4,30 @@ from typing import Unpack
 
 from torch import Tensor
 
-from lossmith.losses.contract import ClassificationLoss, Options
-from lossmith.losses.limits import Limits
-from lossmith.losses.term_rules import sum_of_surprises
-from lossmith.numerics.blocks import in_blocks_of
-from lossmith.numerics.norms import sum_of_squares
-from lossmith.numerics.precision import rounded
-from lossmith.numerics.rules import DescentRule, Evaluation, IndexRule, Rule
-from lossmith.numerics.softmax import ClassProbabilities, target_softmax
-from lossmith.numerics.temporaries import add_multiple, add_product, add_scaled
+from lossmith.expressions.limits import Limits
+from lossmith.kernels import Formula, Rows
+from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
+from lossmith.numerics.softmax import surprises, target_probability
 
 __all__ = ["LogitPenaltyLoss"]
+
+
+def logit_penalty(logits: Tensor, target: Tensor, *, beta: float) -> Tensor:
+    """Return ``-log p_y + beta * sum_c z_c**2``; for a factor per class, the penalty counts as often as they add up to.
+
+    Args:
+        logits: ``(N, C, ...)``.
+        target: Class indices ``(N, ...)``, or a factor for every class ``(N, C, ...)``.
+        beta: Factor of the penalty.
+
+    Returns:
+        Losses ``(N, ...)``.
+    """
+    penalty = beta * logits.square().sum(1)
+    if target.is_floating_point():
+        return (surprises(logits) * target).sum(1) + penalty * target.sum(1)
+    own = target_probability(logits, target.unsqueeze(1)).surprise.squeeze(1)
+    return (own + penalty).to(logits.dtype)
 
 
 class LogitPenaltyLoss(ClassificationLoss):
@@ -26,6 +39,10 @@ class LogitPenaltyLoss(ClassificationLoss):
     >>> import torch
     >>> LogitPenaltyLoss(beta=0.01)(torch.tensor([3.0, -3.0]), torch.tensor(0))
     tensor(0.1825)
+
+    Args:
+        beta: Factor of the sum of the squared logits, >= 0.
+        **options: ``weight``, ``ignore_index``, ``reduction`` and ``label_smoothing``, as in ``torch.nn.CrossEntropyLoss``.
 
     Reference: equation 5 of Kornblith et al., "What's in a loss function for image classification?"; presets of tables A.1, A.2.
     """
@@ -39,37 +56,6 @@ class LogitPenaltyLoss(ClassificationLoss):
         super().__init__(**options)
         self.beta = beta
 
-    def rule(self, logits: Tensor, target: Tensor) -> Rule:
-        """Return the rule for class indices, or for a factor per class: the penalty counts as often as they add up to."""
-        return (_EveryClass if target.is_floating_point() else _Target)(self.beta)
-
-
-class _Target(IndexRule):
-    """The gradient is ``p - onehot + 2 beta z``."""
-
-    def __init__(self, beta: float) -> None:
-        self.beta = beta
-
-    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        softmax = target_softmax(logits, target.unsqueeze(1))
-        losses = add_scaled(softmax.target.surprise.squeeze(1), sum_of_squares(logits, 1), self.beta)
-        return rounded(losses, logits), (add_multiple(softmax.direction, logits, 2 * self.beta),)
-
-
-class _EveryClass(DescentRule):
-    """For factors that add up to A, the gradient is ``A p - a + 2 beta A z``."""
-
-    def __init__(self, beta: float) -> None:
-        self.beta = beta
-
-    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        return in_blocks_of(self._evaluate_rows, logits, target)
-
-    def _evaluate_rows(self, logits: Tensor, factors: Tensor, place: Tensor | None) -> Evaluation:
-        value, descent = sum_of_surprises(logits, factors, place)
-        weight = self.beta * factors.sum(1, keepdim=True)
-        losses = value + weight * sum_of_squares(logits, 1).unsqueeze(1)
-        return losses.squeeze(1), (add_product(descent, logits, -2 * weight),)
-
-    def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
-        return (ClassProbabilities(logits).surprise + self.beta * logits.square().sum(1, keepdim=True)) * grad
+    def formula(self) -> Formula:
+        """Return cross-entropy with the penalty."""
+        return Rows(logit_penalty, {"beta": self.beta})

@@ -4,14 +4,36 @@ from typing import Unpack
 
 from torch import Tensor
 
-from lossmith.losses.contract import ClassificationLoss, Options
-from lossmith.losses.limits import Limits
-from lossmith.numerics.blocks import in_blocks
-from lossmith.numerics.norms import sum_of_squares
-from lossmith.numerics.rules import Evaluation, IndexRule, Rule
-from lossmith.numerics.temporaries import add, overwrite
+from lossmith.expressions.limits import Limits
+from lossmith.kernels import Formula, Rows
+from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
+from lossmith.numerics.entries import entry, with_entry
+from lossmith.numerics.known_slope import with_row_slopes
 
 __all__ = ["SquaredErrorLoss"]
+
+
+def squared_error(logits: Tensor, target: Tensor, *, kappa: float, value: float, scale: float) -> Tensor:
+    """Return ``scale / K`` times the squares of the logits, of which the target's is ``kappa (z_y - value)**2``.
+
+    Args:
+        logits: ``(N, C, ...)``.
+        target: Class indices ``(N, ...)``, or a factor for every class ``(N, C, ...)``.
+        kappa: Weight of the target's term.
+        value: Value that the target's logit should have.
+        scale: Factor for the whole.
+
+    Returns:
+        Losses ``(N, ...)``.
+    """
+    factor = scale / logits.shape[1]
+    if target.is_floating_point():
+        others = target.sum(1, keepdim=True) - target
+        return factor * (kappa * target * (logits - value).square() + others * logits.square()).sum(1)
+    index = target.unsqueeze(1)
+    error = entry(logits, index) - value
+    losses = factor * with_entry(logits.square(), index, kappa * error.square()).sum(1)
+    return with_row_slopes(logits, losses, lambda: 2 * factor * with_entry(logits, index, kappa * error))
 
 
 class SquaredErrorLoss(ClassificationLoss):
@@ -24,6 +46,12 @@ class SquaredErrorLoss(ClassificationLoss):
     >>> import torch
     >>> SquaredErrorLoss(kappa=2.0, target=1.0)(torch.tensor([0.5, 0.5]), torch.tensor(0))
     tensor(0.3750)
+
+    Args:
+        kappa: Weight of the target's term, > 0.
+        target: Value that the target's logit should have, any finite number.
+        scale: Factor for the whole loss, > 0.
+        **options: ``weight``, ``ignore_index``, ``reduction`` and ``label_smoothing``, as in ``torch.nn.CrossEntropyLoss``.
 
     Reference: Hui and Belkin 2020; equation 10 of Kornblith et al., "What's in a loss function for image classification?";
     presets of tables A.1 and A.2.
@@ -46,42 +74,6 @@ class SquaredErrorLoss(ClassificationLoss):
         self.target = target
         self.scale = scale
 
-    def rule(self, logits: Tensor, target: Tensor) -> Rule:
-        """Return the rule for class indices, or for a factor per class."""
-        rule = _EveryValue if target.is_floating_point() else _TargetValue
-        return rule(self.scale / logits.shape[1], self.kappa, self.target)
-
-
-class _TargetValue(IndexRule):
-    """The gradient is ``2 scale`` times ``z``, and ``kappa (z_y - value)`` at the target; kept without the factor."""
-
-    def __init__(self, scale: float, kappa: float, value: float) -> None:
-        self.scale = scale
-        self.factor = 2 * scale
-        self.kappa = kappa
-        self.value = value
-
-    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        index = target.unsqueeze(1)
-        error = logits.gather(1, index) - self.value
-        others = logits.scatter(1, index, 0.0)
-        losses = self.scale * (self.kappa * error.square().squeeze(1) + sum_of_squares(others, 1))
-        return losses, (overwrite(others, index, self.kappa * error),)
-
-
-class _EveryValue(_TargetValue):
-    """The same for a factor per class ``a_c``: the sum of ``kappa a_c (z_c - value)**2 + (sum(a) - a_c) z_c**2``."""
-
-    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        return in_blocks(self._evaluate_rows, logits, target)
-
-    def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
-        error, others = logits - self.value, target.sum(1, keepdim=True) - target
-        right, wrong = self.kappa * target * error, others * logits
-        losses = self.scale * (right * error + wrong * logits).sum(1)
-        return losses, (add(right, wrong),)
-
-    def target_pullback(self, grad: Tensor, logits: Tensor, target: Tensor) -> Tensor:
-        squares = logits.square()
-        right = self.kappa * (logits - self.value).square()
-        return self.scale * (right + (squares.sum(1, keepdim=True) - squares)) * grad
+    def formula(self) -> Formula:
+        """Return the squared error."""
+        return Rows(squared_error, {"kappa": self.kappa, "value": self.target, "scale": self.scale})

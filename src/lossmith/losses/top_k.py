@@ -1,70 +1,120 @@
-"""Losses for predictions of k classes: the top-k support-vector loss and its smooth form."""
+"""Losses for predictions of k classes: the smooth top-k loss and the support-vector loss that it is the smooth form of."""
 
+from collections.abc import Callable
 from typing import Unpack
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from lossmith.losses.contract import ClassificationLoss, Options
-from lossmith.losses.limits import Limits
-from lossmith.losses.top_k_prediction import check_k, check_possible, topk_probabilities
-from lossmith.numerics.blocks import in_blocks
-from lossmith.numerics.precision import in_double
-from lossmith.numerics.rowwise import rowwise_loss
-from lossmith.numerics.rules import Evaluation, IndexRule
-from lossmith.numerics.smooth_kth import MOST_POWER_SUMS, smooth_kth_without
-from lossmith.numerics.subset_marginals import log_odds_of_absence
-from lossmith.numerics.temporaries import overwrite
+from lossmith.expressions.limits import Limits
+from lossmith.kernels import Formula, Rows
+from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
+from lossmith.losses.contract.top_k_prediction import check_k, check_possible, topk_probabilities
+from lossmith.numerics.elementary import softplus
+from lossmith.numerics.softmax import zero_unless_diverged
+from lossmith.numerics.subsets.marginals import log_odds_of_absence
 
 __all__ = ["HardTopKLoss", "SmoothTopKLoss"]
 
-# exp(-40) is below the rounding of 40 in double precision.
-SOFTPLUS_IS_LINEAR = 40.0
+
+def smooth_topk(logits: Tensor, target: Tensor, *, k: int, tau: float, margin: float) -> Tensor:
+    """Return ``tau softplus(u)``, u being the log-odds that the target is not among k classes, and ``margin / tau``.
+
+    Args:
+        logits: Scores ``(N, C, ...)``.
+        target: Class indices ``(N, ...)``, or a factor for every class ``(N, C, ...)``.
+        k: How many guesses the model has, 1 <= k < C.
+        tau: Temperature, > 0.
+        margin: How far ahead the target has to be, in units of ``score / k``.
+
+    Returns:
+        Losses ``(N, ...)``.
+    """
+    if logits.dim() > 2:
+        return _of_rows(smooth_topk, logits, target, k=k, tau=tau, margin=margin)
+    odds = log_odds_of_absence(logits, k, k * tau)
+    if target.is_floating_point():
+        odds = torch.where(target == 0, 0.0, odds)
+        return (target * tau * softplus(odds + margin / tau)).sum(1).to(logits.dtype)
+    own = odds.gather(1, target.unsqueeze(1)).squeeze(1)
+    return (tau * softplus(own + margin / tau)).to(logits.dtype)
 
 
-class _TopKLoss(ClassificationLoss):
-    """What both losses have in common: the number of classes, and rows with the classes along the last dimension."""
+def hard_topk(logits: Tensor, target: Tensor, *, k: int, margin: float) -> Tensor:
+    """Return ``max(0, margin + (s_[k] - s_y) / k)``, ``s_[k]`` being the k-th largest score of the other classes.
 
-    k: int
+    Args:
+        logits: Scores ``(N, C, ...)``.
+        target: Class indices ``(N, ...)``, or a factor for every class ``(N, C, ...)``.
+        k: How many guesses the model has, 1 <= k < C.
+        margin: How far ahead the target has to be, in units of ``score / k``.
 
-    def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Return the losses; for a factor per class, their sum."""
-        check_k(type(self).__name__, logits, self.k)
-        losses_of = self._every_class if target.is_floating_point() else self._target_class
-        if logits.dim() == 2:
-            return losses_of(logits, target)
-        losses = losses_of(_rows(logits), _rows(target) if target.dim() == logits.dim() else target.flatten())
-        return losses.view(logits.shape[:1] + logits.shape[2:])
+    Returns:
+        Losses ``(N, ...)``.
+    """
+    if logits.dim() > 2:
+        return _of_rows(hard_topk, logits, target, k=k, margin=margin)
+    top, index = logits.topk(k + 1, 1)
+    # Without one of the k largest, the k-th largest is the next one.
+    rivals = top[:, -2:-1].expand_as(logits).scatter(1, index[:, :-1], top[:, -1:].expand(-1, k))
+    one = 1 + zero_unless_diverged(top[:, :1].detach())  # NaN where any logit has diverged, as in every other loss
+    leads = rivals - logits
+    if target.is_floating_point():
+        leads = one * torch.where(target == 0, 0.0, leads)
+        return (target * _hinge(margin + leads / k)).sum(1)
+    lead = one * leads.gather(1, target.unsqueeze(1))
+    return _hinge(margin + lead / k).squeeze(1)
 
-    def _target_class(self, logits: Tensor, target: Tensor) -> Tensor:
-        raise NotImplementedError
 
-    def _every_class(self, logits: Tensor, factors: Tensor) -> Tensor:
-        raise NotImplementedError
+def _of_rows(function: Callable[..., Tensor], logits: Tensor, target: Tensor, **parameters: float) -> Tensor:
+    """Apply a function of logits ``(N, C)`` to ``(N, C, d1, ...)``."""
+    rows = _rows(logits), _rows(target) if target.dim() == logits.dim() else target.flatten()
+    return function(*rows, **parameters).view(logits.shape[:1] + logits.shape[2:])
 
 
 def _rows(tensor: Tensor) -> Tensor:
     return tensor.movedim(1, -1).flatten(0, -2)
 
 
+def _hinge(excess: Tensor) -> Tensor:
+    """Return ``max(0, excess)``; unlike relu's, the result may be modified in place."""
+    return torch.where(excess <= 0, 0.0, excess)
+
+
+class _TopKLoss(ClassificationLoss):
+    """What both losses have in common: the number of classes."""
+
+    k: int
+
+    def check_call(self, logits: Tensor, target: Tensor) -> None:
+        """Raise an error where there are not enough classes, or not enough that are possible."""
+        check_k(type(self).__name__, logits, self.k)
+        check_possible(type(self).__name__, logits, self.k)
+
+
 class SmoothTopKLoss(_TopKLoss):
     """Smooth top-k loss: trains a model to have the right class among its k best guesses; for confusable or noisy classes.
 
     ``tau log(1 + exp(margin / tau) (1 - pi) / pi)``, where pi is the probability that the target is in a random set of k
-    classes, a set being as likely as ``exp(sum of its scores / (k tau))``; 1 <= k < number of classes. The temperature tau > 0
-    makes the gradient reach more classes the larger it is; below what ``lossmith.sensible_tau`` computes, training stalls.
+    classes, a set being as likely as ``exp(sum of its scores / (k tau))``; 1 <= k < number of classes. The larger the
+    temperature tau > 0, the more classes the gradient reaches; below what ``theory.sensible_tau`` computes, training stalls.
     ``margin`` >= 0 is how far the target has to be ahead, in units of ``score / k``. All three can be changed between steps.
     Cross-entropy when (k, tau, margin) = (1, 1, 0), and ``hard-topk`` in the limit tau = 0.
 
-    Loss and gradient are exact in single precision for every k, tau and range of scores. ``-inf`` is the score of a class that
-    is not possible; at least k have to be.
+    Loss and gradient are exact in single precision for every k, tau and range of scores. ``-inf`` is the score of an impossible
+    class; at least k classes have to be possible.
 
     >>> import torch
     >>> loss = SmoothTopKLoss(k=2, tau=0.5)
     >>> logits = torch.tensor([3.0, 2.0, 0.0, -1.0])
     >>> loss(logits, torch.tensor(1)), loss(logits, torch.tensor(3))
     (tensor(0.4160), tensor(2.4144))
+
+    Args:
+        k: How many guesses the model has, from 1 to the number of classes less one.
+        tau: Temperature, > 0; the larger, the more classes the gradient reaches.
+        margin: How far ahead the target has to be, >= 0, in units of ``score / k``.
+        **options: ``weight``, ``ignore_index``, ``reduction`` and ``label_smoothing``, as in ``torch.nn.CrossEntropyLoss``.
 
     Reference: Berrada, Zisserman and Kumar 2018, equation 10.
     """
@@ -81,47 +131,26 @@ class SmoothTopKLoss(_TopKLoss):
         self.margin = margin
 
     def predict_proba(self, logits: Tensor) -> Tensor:
-        """Return ``pi / k`` of every class: the top-k probabilities of the scores over k tau, normalised."""
+        """Return ``pi / k`` of every class: the top-k probabilities of the scores over k tau, normalised.
+
+        Args:
+            logits: Scores ``(C)``, ``(N, C)`` or ``(N, C, d1, ...)``.
+
+        Returns:
+            Probabilities of the same shape.
+
+        Raises:
+            ValueError: If there are no more than k classes.
+        """
         return topk_probabilities(logits, self.k, scale=self.k * self.tau)
 
     def kind_of_probabilities(self) -> tuple[str | float, ...]:
         """Return k and the scale."""
         return ("top-k", self.k, self.k * self.tau)
 
-    def _target_class(self, logits: Tensor, target: Tensor) -> Tensor:
-        return rowwise_loss(_SmoothTopK(self.k, self.tau, self.margin), logits, target)
-
-    def _every_class(self, logits: Tensor, factors: Tensor) -> Tensor:
-        check_possible(type(self).__name__, logits, logits.detach().topk(self.k, 1).values[:, -1], self.k)
-        odds = log_odds_of_absence(logits, self.k, self.k * self.tau) + self.margin / self.tau
-        losses = self.tau * F.softplus(torch.where(factors == 0, 0.0, odds), threshold=SOFTPLUS_IS_LINEAR)
-        return (factors * losses).sum(1).to(logits.dtype)
-
-
-class _SmoothTopK(IndexRule):
-    """The loss is ``tau softplus(u)``, u the lead over the target of the smooth k-th largest of the other scores, over tau."""
-
-    def __init__(self, k: int, tau: float, margin: float) -> None:
-        self.k = k
-        self.tau = tau
-        self.margin = margin
-
-    def evaluate(self, logits: Tensor, target: Tensor) -> Evaluation:
-        if self.k <= MOST_POWER_SUMS:
-            return self._evaluate_rows(logits, target)  # walks in blocks by itself
-        return in_blocks(self._evaluate_rows, logits, target)
-
-    def _evaluate_rows(self, logits: Tensor, target: Tensor) -> Evaluation:
-        index = target.unsqueeze(1)
-        scale = self.k * self.tau
-        kth = smooth_kth_without(logits, index, self.k, scale)
-        check_possible(SmoothTopKLoss.__name__, logits, kth.reference, self.k)
-        lead = kth.reference - in_double(logits.gather(1, index)) + self.k * self.margin
-        excess = lead / scale + kth.excess
-        factor = torch.sigmoid(excess) / self.k
-        gradient = overwrite(kth.gradient(factor), index, -factor.to(logits.dtype))
-        losses = self.tau * F.softplus(excess, threshold=SOFTPLUS_IS_LINEAR)
-        return losses.squeeze(1).to(logits.dtype), (gradient,)
+    def formula(self) -> Formula:
+        """Return the smooth hinge loss."""
+        return Rows(smooth_topk, {"k": self.k, "tau": self.tau, "margin": self.margin})
 
 
 class HardTopKLoss(_TopKLoss):
@@ -137,6 +166,11 @@ class HardTopKLoss(_TopKLoss):
     >>> loss(logits, torch.tensor(1)), loss(logits, torch.tensor(3))
     (tensor(0.), tensor(2.5000))
 
+    Args:
+        k: How many guesses the model has, from 1 to the number of classes less one.
+        margin: How far ahead the target has to be, >= 0, in units of ``score / k``.
+        **options: ``weight``, ``ignore_index``, ``reduction`` and ``label_smoothing``, as in ``torch.nn.CrossEntropyLoss``.
+
     Reference: Lapin, Hein and Schiele 2015; Berrada, Zisserman and Kumar 2018, equation 8.
     """
 
@@ -149,21 +183,6 @@ class HardTopKLoss(_TopKLoss):
         self.k = k
         self.margin = margin
 
-    def _target_class(self, logits: Tensor, target: Tensor) -> Tensor:
-        index = target.unsqueeze(1)
-        others = logits.scatter(1, index, -torch.inf)
-        rival = others.topk(self.k, 1).values[:, -1:]
-        check_possible(type(self).__name__, logits, rival, self.k)
-        return self._hinge(rival - logits.gather(1, index)).squeeze(1)
-
-    def _every_class(self, logits: Tensor, factors: Tensor) -> Tensor:
-        top, index = logits.topk(self.k + 1, 1)
-        check_possible(type(self).__name__, logits, top[:, -2], self.k)
-        # Without one of the k largest, the k-th largest is the next one.
-        rivals = top[:, -2:-1].expand_as(logits).scatter(1, index[:, :-1], top[:, -1:].expand(-1, self.k))
-        losses = self._hinge(torch.where(factors == 0, 0.0, rivals - logits))
-        return (factors * losses).sum(1)
-
-    def _hinge(self, lead: Tensor) -> Tensor:
-        excess = self.margin + lead / self.k
-        return torch.where(excess > 0, excess, 0.0)  # unlike relu, may be modified in place
+    def formula(self) -> Formula:
+        """Return the hinge loss."""
+        return Rows(hard_topk, {"k": self.k, "margin": self.margin})

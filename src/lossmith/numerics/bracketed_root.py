@@ -12,6 +12,18 @@ def bracketed_root(function: Callable[[float], float], low: float, high: float, 
 
     Chandrupatla's method: inverse quadratic interpolation where three points promise that it converges, else bisection.
 
+    Args:
+        function: A continuous function.
+        low: One end of the interval.
+        high: The other end.
+        tolerance: How far off the root may be.
+
+    Returns:
+        The root, or one of several.
+
+    Raises:
+        ValueError: If the function has the same sign at both ends.
+
     >>> round(bracketed_root(lambda x: x * x - 2, 0.0, 2.0), 12)
     1.414213562373
     """

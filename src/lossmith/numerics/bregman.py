@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from lossmith.numerics.box_cox import box_cox
+from lossmith.numerics.elementary import box_cox
 
 __all__ = ["tempered_divergence", "tempered_divergence_from_one"]
 
@@ -15,6 +15,14 @@ def tempered_divergence(target: Tensor, log_probs: Tensor, t: float) -> Tensor:
 
     It is >= 0, and 0 for p = y. Half the square of the difference at t = 0, ``y log(y/p) - y + p`` at t = 1, and
     ``y/p - log(y/p) - 1`` at t = 2. For t >= 2 it is infinite at y = 0.
+
+    Args:
+        target: Numbers y >= 0.
+        log_probs: ``log p``, of the same shape.
+        t: Temperature, >= 0.
+
+    Returns:
+        Divergences of the same shape.
 
     >>> tempered_divergence(torch.tensor([0.0, 1.0]), torch.tensor([0.5, 0.5]).log(), 0.0)
     tensor([0.1250, 0.1250])
@@ -31,13 +39,21 @@ def tempered_divergence_from_one(log_ratio: Tensor, t: float) -> Tensor:
 
     Both terms are ``log r`` to first order. Where that is small, what remains is summed as a series.
 
+    Args:
+        log_ratio: ``log r``.
+        t: Temperature, >= 0.
+
+    Returns:
+        Divergences of the same shape.
+
     >>> tempered_divergence_from_one(torch.tensor([-1e-6]), 0.5)
     tensor([5.0000e-13])
     """
     value = box_cox(log_ratio, 2 - t) - box_cox(log_ratio, 1 - t)
     if t >= 2:
         value = torch.where(torch.isnan(value) & (log_ratio < 0), torch.inf, value)  # the difference of two infinities
-    return torch.where(log_ratio.abs() < 0.25 / (1 + t), _series(log_ratio, t), value)
+    is_small = log_ratio.abs() < 0.25 / (1 + t)
+    return torch.where(is_small, _series(torch.where(is_small, log_ratio, 0.0), t), value)
 
 
 def _series(log_ratio: Tensor, t: float) -> Tensor:

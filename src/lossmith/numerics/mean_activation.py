@@ -2,13 +2,13 @@
 
 With logits ``sigma z``, z standard normal, the class k has the probability ``A / (A + S)``: A is log-normal, times
 ``exp(epsilon)``, and S is the sum of K - 1 log-normal numbers X. Because ``A / (A + S)`` is the integral of
-``A exp(-t A) exp(-t S)`` over t > 0, S enters its mean through one function of one number only, ``phi(t) = E exp(-t X)``. With
+``A exp(-t A) exp(-t S)`` over t > 0, S enters its mean only through a function of one number, ``phi(t) = E exp(-t X)``. With
 ``t = exp(u)``
 
     E A / (A + S) = integral of g(u + epsilon) phi(exp(u))**(K-1) du,   g(v) = E[x exp(-x)] for x = exp(v) X.
 
-Both integrands, over u and over z, are analytic in a strip around the real line and decay on both sides, so that the
-trapezoidal rule converges geometrically: a smaller step, which gives the error, changes the last digits only.
+Both integrands, over u and over z, are analytic in a strip around the real line and decay on both sides, so the trapezoidal
+rule converges geometrically: a smaller step, which gives the error, changes only the last digits.
 """
 
 import math
@@ -23,7 +23,7 @@ __all__ = ["SolvedBias", "bias_for_mean_activation", "mean_activation"]
 
 Array = NDArray[np.float64]
 
-# exp(-45) is below the rounding of 1; the normal density at 9 is, too.
+# exp(-45) is below the rounding of 1, and so is the normal density at 9.
 NEGLIGIBLE_LOG = 45.0
 NORMAL_REACH = 9.0
 # Steps of the trapezoidal rule: with the second one its error is about exp(-2 pi (pi/2) / step), far below rounding.
@@ -38,7 +38,15 @@ class SolvedBias(NamedTuple):
 
 
 def mean_activation(epsilon: float, num_classes: int, sigma: float = 1.0) -> float:
-    """Return the mean softmax probability of a class with logit ``sigma z + epsilon``, the other ones having ``sigma z``.
+    """Return the mean softmax probability of a class with logit ``sigma z + epsilon``, the others having ``sigma z``.
+
+    Args:
+        epsilon: The logit bias.
+        num_classes: How many classes there are, at least 2.
+        sigma: Standard deviation of the logits, >= 0.
+
+    Returns:
+        A probability.
 
     >>> round(mean_activation(0.0, num_classes=8), 12)
     0.125
@@ -48,6 +56,14 @@ def mean_activation(epsilon: float, num_classes: int, sigma: float = 1.0) -> flo
 
 def bias_for_mean_activation(mean: float, num_classes: int, sigma: float = 1.0) -> SolvedBias:
     """Return the epsilon for which :func:`mean_activation` is ``mean``.
+
+    Args:
+        mean: The wanted probability, in (0, 1).
+        num_classes: How many classes there are, at least 2.
+        sigma: Standard deviation of the logits, >= 0.
+
+    Returns:
+        The bias, with a bound of its error.
 
     >>> round(bias_for_mean_activation(0.15, num_classes=1000).epsilon, 3)
     5.358

@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor
 
-__all__ = ["in_double", "rounded"]
+__all__ = ["has_double", "in_double"]
 
 
-def rounded(tensor: Tensor, like: Tensor) -> Tensor:
-    """Return the tensor in the precision of another; a conversion of what has it already would cost as much as an addition."""
-    return tensor if tensor.dtype == like.dtype else tensor.to(like.dtype)
+def has_double(tensor: Tensor) -> bool:
+    """Return whether the tensor's device computes in double precision."""
+    return tensor.device.type != "mps"
 
 
 def in_double(tensor: Tensor) -> Tensor:
     """Return the tensor in double precision, or as it is on a device that has none."""
-    return tensor if tensor.device.type == "mps" else tensor.to(torch.float64)
+    return tensor.to(torch.float64) if has_double(tensor) else tensor

@@ -1,42 +1,59 @@
 """A probability with everything about it that rounding would destroy."""
 
-from typing import Self
-
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
+
+from lossmith.numerics.elementary import as_scalar, box_cox, softplus
 
 __all__ = ["Probability"]
 
-# Where more than that is left beside p, -log p / (1 - p) is as good as its parts, and so are its derivatives.
-_MUCH = 2**-20
-
 
 class Probability:
-    """Probabilities p with ``1 - p`` and ``-log p``, each to full relative accuracy; the logarithm when first asked for."""
+    """Probabilities p with ``1 - p`` and ``-log p``, each to full relative accuracy.
 
-    least = 0.0
-    """What no p is below, if that is known."""
-    most = 1.0
-    """What no p is above, if that is known."""
+    Formulas are written in its terms, and an engine may hand them a subclass that knows cheaper ways.
 
-    def __init__(self, p: Tensor, rest: Tensor, surprise: Tensor | None = None, rest_surprise: Tensor | None = None) -> None:
+    >>> Probability.from_surprise(torch.tensor([1e-9])).rest
+    tensor([1.0000e-09])
+
+    Args:
+        p: The probabilities.
+        rest: ``1 - p``.
+        surprise: ``-log p``; computed when first asked for if not given.
+    """
+
+    p: Tensor
+    rest: Tensor
+    """``1 - p``."""
+
+    def __init__(self, p: Tensor, rest: Tensor, surprise: Tensor | None = None) -> None:
         self.p = p
-        self._rest: Tensor | None = rest
+        self.rest = rest
         self._surprise = surprise
-        self._rest_surprise = rest_surprise
 
     @classmethod
-    def from_log_odds(cls, log_odds: Tensor) -> Self:
-        """Return the probability whose odds have these logarithms."""
-        surprise, rest_surprise = (softplus(exponent, threshold=40.0) for exponent in (-log_odds, log_odds))
-        return cls(torch.sigmoid(log_odds), torch.sigmoid(-log_odds), surprise, rest_surprise)
+    def from_log_odds(cls, log_odds: Tensor) -> "Probability":
+        """Return the probability whose odds have these logarithms.
 
-    @property
-    def rest(self) -> Tensor:
-        """``1 - p``."""
-        assert self._rest is not None
-        return self._rest
+        Args:
+            log_odds: ``log(p / (1 - p))``.
+
+        Returns:
+            The probability.
+        """
+        return Probability(torch.sigmoid(log_odds), torch.sigmoid(-log_odds), softplus(-log_odds))
+
+    @classmethod
+    def from_surprise(cls, surprise: Tensor) -> "Probability":
+        """Return the probability ``exp(-surprise)``.
+
+        Args:
+            surprise: ``-log p``, >= 0.
+
+        Returns:
+            The probability.
+        """
+        return Probability(torch.exp(-surprise), -torch.expm1(-surprise), surprise)
 
     @property
     def surprise(self) -> Tensor:
@@ -51,15 +68,34 @@ class Probability:
         return -self.surprise
 
     @property
-    def rest_surprise(self) -> Tensor:
-        """``-log(1 - p)``."""
-        return torch.log1p(self.p / self.rest) if self._rest_surprise is None else self._rest_surprise
-
-    @property
     def surprise_over_rest(self) -> Tensor:
         """``-log p / (1 - p)``, which tends to 1 at p = 1."""
-        if self.most < 1 - _MUCH:
-            return self.surprise / self.rest
         # Where so little is left that the quotient overflows in derivatives, its series ends with the second term.
         is_little = self.rest < torch.finfo(self.rest.dtype).eps
         return torch.where(is_little, 1 + self.rest / 2, self.surprise / torch.where(is_little, 1.0, self.rest))
+
+    def power(self, exponent: float) -> Tensor:
+        """``p**exponent``."""
+        return torch.exp(-exponent * self.surprise)
+
+    def fall(self, exponent: float) -> Tensor:
+        """``(1 - p**exponent) / exponent``, and its limit ``-log p`` at 0."""
+        if exponent == 0:
+            return self.surprise
+        return -torch.expm1(-exponent * self.surprise) / exponent
+
+    def box_cox(self, log_x: Tensor, power: float) -> Tensor:
+        """``(x**power - 1) / power`` of anything made of p; here because an engine that knows p may have a cheaper way."""
+        return box_cox(log_x, power)
+
+    def rest_power(self, exponent: float) -> Tensor:
+        """``(1 - p)**exponent`` for an exponent >= 0, with finite slopes where ``1 - p`` has been rounded to 0."""
+        return self.rest.clamp_min(torch.finfo(self.rest.dtype).tiny) ** as_scalar(exponent, self.rest)
+
+    def log_shifted(self, shift: float) -> Tensor:
+        """``log((p + shift) / (1 + shift))`` for a shift >= 0, from ``1 - p`` where the two differ little."""
+        top = 1 + as_scalar(shift, self.p)
+        is_near = self.rest < top / 2
+        near = torch.log1p(-torch.where(is_near, self.rest, 0.0) / top)
+        far = self.log if shift == 0 else torch.log((self.p + shift) / top)
+        return torch.where(is_near, near, far)

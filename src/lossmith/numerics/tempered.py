@@ -1,7 +1,7 @@
 """Tempered logarithm, exponential, softmax and sigmoid: one family from sparsemax (t = 0) over softmax (t = 1) to heavy tails.
 
 The derivative of the tempered softmax p comes from the escort distribution ``E = p**t / sum(p**t)``:
-``dp_i = p_i**t (da_i - sum_j E_j da_j)``. Nothing here clamps or stops early; see :mod:`lossmith.numerics.normaliser`.
+``dp_i = p_i**t (da_i - sum_j E_j da_j)``. Nothing here clamps or stops early; see :mod:`lossmith.numerics.normalizer`.
 """
 
 import math
@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from lossmith.numerics.box_cox import box_cox
-from lossmith.numerics.normaliser import has_double, normalise
-from lossmith.numerics.rowwise import refuse_forward_mode_twice
+from lossmith.numerics.elementary import box_cox
+from lossmith.numerics.normalizer import Normalized, normalize
+from lossmith.numerics.one_operation import as_one_operation, is_stand_in
+from lossmith.numerics.precision import has_double
+from lossmith.torch_compat import refuse_forward_mode_twice
 
 __all__ = ["exp_t", "log_t", "tempered_log_softmax", "tempered_sigmoid", "tempered_softmax"]
 
@@ -21,6 +23,17 @@ def log_t(x: Tensor, t: float) -> Tensor:
     """Return the tempered logarithm ``(x**(1-t) - 1) / (1-t)`` for ``x >= 0``; the natural logarithm at t = 1.
 
     For t < 1 it is bounded from below by ``-1 / (1-t)``. t >= 0.
+
+    Args:
+        x: Numbers >= 0, in floating point.
+        t: Temperature, >= 0.
+
+    Returns:
+        Numbers of the same shape.
+
+    Raises:
+        TypeError: If ``x`` is not a floating-point tensor, or ``t`` not a number.
+        ValueError: If ``t`` is out of range.
 
     >>> log_t(torch.tensor([0.0, 1.0, 4.0]), 0.5)
     tensor([-2.,  0.,  2.])
@@ -35,6 +48,17 @@ def exp_t(x: Tensor, t: float) -> Tensor:
     """Return the tempered exponential ``max(1 + (1-t) x, 0)**(1/(1-t))``, the inverse of :func:`log_t`; exp at t = 1.
 
     For t < 1 it is 0 from ``-1 / (1-t)`` downwards; for t > 1 it has a heavy tail, and is infinite from ``1 / (t-1)`` upwards.
+
+    Args:
+        x: Any numbers, in floating point.
+        t: Temperature, >= 0.
+
+    Returns:
+        Numbers of the same shape.
+
+    Raises:
+        TypeError: If ``x`` is not a floating-point tensor, or ``t`` not a number.
+        ValueError: If ``t`` is out of range.
 
     >>> exp_t(torch.tensor([-3.0, 0.0, 2.0]), 0.5)
     tensor([0., 1., 4.])
@@ -56,6 +80,19 @@ def tempered_softmax(logits: Tensor, t: float, dim: int = -1) -> Tensor:
 
     t > 1 has heavy tails, t = 1 is softmax, t < 1 gives exact zeros, t = 0 is sparsemax. Half precision is computed in single.
 
+    Args:
+        logits: Activations, in floating point.
+        t: Temperature, >= 0.
+        dim: The dimension of the classes.
+
+    Returns:
+        Probabilities of the same shape.
+
+    Raises:
+        TypeError: If the logits are not a floating-point tensor, or ``t`` is not a number.
+        ValueError: If ``t`` is out of range, or there is no class.
+        IndexError: If there is no dimension ``dim``.
+
     >>> logits = torch.tensor([2.0, 1.0, -1.0])
     >>> tempered_softmax(logits, 1.0), tempered_softmax(logits, 2.0)
     (tensor([0.7054, 0.2595, 0.0351]), tensor([0.4794, 0.3240, 0.1966]))
@@ -68,7 +105,20 @@ def tempered_softmax(logits: Tensor, t: float, dim: int = -1) -> Tensor:
 
 
 def tempered_log_softmax(logits: Tensor, t: float, dim: int = -1) -> Tensor:
-    """Return the natural logarithm of :func:`tempered_softmax`, exact also near probability 1; -inf where that is 0 (t < 1).
+    """Return the natural logarithm of :func:`tempered_softmax`, exact near probability 1, too; -inf where that is 0 (t < 1).
+
+    Args:
+        logits: Activations, in floating point.
+        t: Temperature, >= 0.
+        dim: The dimension of the classes.
+
+    Returns:
+        Logarithms of probabilities, of the same shape.
+
+    Raises:
+        TypeError: If the logits are not a floating-point tensor, or ``t`` is not a number.
+        ValueError: If ``t`` is out of range, or there is no class.
+        IndexError: If there is no dimension ``dim``.
 
     >>> tempered_log_softmax(torch.tensor([30.0, 0.0]), 1.0)
     tensor([-9.3576e-14, -3.0000e+01])
@@ -78,6 +128,17 @@ def tempered_log_softmax(logits: Tensor, t: float, dim: int = -1) -> Tensor:
 
 def tempered_sigmoid(logits: Tensor, t: float) -> Tensor:
     """Return the first of two probabilities whose activations differ by ``logits``, element by element; sigmoid at t = 1.
+
+    Args:
+        logits: Differences of two activations, of any shape.
+        t: Temperature, >= 0.
+
+    Returns:
+        Probabilities of the same shape.
+
+    Raises:
+        TypeError: If the logits are not a floating-point tensor, or ``t`` is not a number.
+        ValueError: If ``t`` is out of range.
 
     >>> tempered_sigmoid(torch.tensor([0.0, 4.0]), 2.0)
     tensor([0.5000, 0.8090])
@@ -94,16 +155,43 @@ class TemperedProbs(NamedTuple):
     log_probs: Tensor
 
 
-def tempered_probs(logits: Tensor, t: float, owner: str) -> TemperedProbs:
-    """Return tempered softmax and its logarithm along dimension 1 of logits in single or double precision."""
+def tempered_probs(logits: Tensor, t: float) -> TemperedProbs:
+    """Return tempered softmax and its logarithm along dimension 1 of logits in single or double precision.
+
+    Args:
+        logits: ``(N, C, ...)``.
+        t: Temperature, >= 0; not checked.
+
+    Returns:
+        Both, of the shape of the logits.
+    """
+    if is_stand_in(logits):
+        return as_one_operation(tempered_probs, logits, t)
     if torch.compiler.is_compiling():
-        return TemperedProbs(*_TemperedProbs.apply(logits, t, owner))  # type: ignore[no-untyped-call]
+        return TemperedProbs(*_TemperedProbs.apply(logits, t))  # type: ignore[no-untyped-call]
     refuse_forward_mode_twice()
-    return TemperedProbs(*_TemperedProbsWithTangents.apply(logits, t, owner))  # type: ignore[no-untyped-call]
+    return TemperedProbs(*_TemperedProbsWithTangents.apply(logits, t))  # type: ignore[no-untyped-call]
+
+
+def probs_and_logs(solution: Normalized, dtype: torch.dtype) -> TemperedProbs:
+    """Return the probabilities found and their logarithms, which are exact near probability 1, too."""
+    top = solution.gap.argmin(1, keepdim=True)
+    rest = solution.probs.scatter(1, top, 0.0).sum(1, keepdim=True)
+    log_probs = solution.log_probs(solution.gap)
+    # Near probability 1 the logarithm is exact from the sum of the others.
+    top_log_prob = torch.where(rest < 0.5, torch.log1p(-rest), log_probs.gather(1, top))
+    return TemperedProbs(solution.probs.to(dtype), log_probs.scatter(1, top, top_log_prob).to(dtype))
 
 
 def power(log_probs: Tensor, exponent: float) -> Tensor:
     """Return ``p**exponent``, and 0 with a derivative of 0 where p is 0.
+
+    Args:
+        log_probs: Logarithms of probabilities.
+        exponent: Any number.
+
+    Returns:
+        The powers, of the same shape.
 
     >>> power(torch.tensor([0.0, -torch.inf]), -1.0)
     tensor([1., 0.])
@@ -117,6 +205,14 @@ def escort_pullback(pull: Tensor, log_probs: Tensor, t: float) -> Tensor:
 
     That is ``pull - E sum(pull)``. Where one class has most of E, its entry cancels to nothing; it is taken from the others,
     as all entries add up to 0.
+
+    Args:
+        pull: ``(N, C, ...)``.
+        log_probs: The logarithms of the tempered probabilities.
+        t: Temperature, >= 0.
+
+    Returns:
+        The gradient, of the same shape.
     """
     weights = power(log_probs, t)
     escort = weights / weights.sum(1, keepdim=True)
@@ -131,53 +227,45 @@ class _TemperedProbs(torch.autograd.Function):
     """The derivative is made of differentiable operations on the output, so that it can be differentiated again."""
 
     @staticmethod
-    def forward(logits: Tensor, t: float, owner: str) -> tuple[Tensor, Tensor]:
-        dtype = logits.dtype
-        if t < 1 and has_double(logits):
-            # Probabilities at the edge of the support are small differences, and many of them add up.
-            logits = logits.double()
-        solution = normalise(logits, t, owner)
-        top = logits.argmax(1, keepdim=True)
-        rest = solution.probs.scatter(1, top, 0.0).sum(1, keepdim=True)
-        log_probs = solution.log_probs(solution.gap)
-        # Near probability 1 the logarithm is exact from the sum of the others.
-        top_log_prob = torch.where(rest < 0.5, torch.log1p(-rest), log_probs.gather(1, top))
-        return solution.probs.to(dtype), log_probs.scatter(1, top, top_log_prob).to(dtype)
+    def forward(logits: Tensor, t: float) -> tuple[Tensor, Tensor]:
+        # Probabilities at the edge of the support are small differences, and many of them add up.
+        wide = logits.double() if t < 1 and has_double(logits) else logits
+        return probs_and_logs(normalize(wide, t), logits.dtype)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, float, str], output: tuple[Tensor, Tensor]) -> None:
-        _, ctx.t, _ = inputs
+    def setup_context(ctx: Any, inputs: tuple[Tensor, float], output: tuple[Tensor, Tensor]) -> None:
+        _, ctx.t = inputs
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(output[1])
         ctx.save_for_forward(output[1])
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor | None, log_grad: Tensor | None) -> tuple[Tensor | None, None, None]:
+    def backward(ctx: Any, grad: Tensor | None, log_grad: Tensor | None) -> tuple[Tensor | None, None]:
         (log_probs,) = ctx.saved_tensors
         pulls = [
             gradient * power(log_probs, exponent)
             for gradient, exponent in ((grad, ctx.t), (log_grad, ctx.t - 1))
             if gradient is not None
         ]
-        return (escort_pullback(sum(pulls[1:], start=pulls[0]), log_probs, ctx.t) if pulls else None), None, None
+        return (escort_pullback(sum(pulls[1:], start=pulls[0]), log_probs, ctx.t) if pulls else None), None
 
     @staticmethod
     def vmap(
-        info: Any, in_dims: tuple[int | None, ...], logits: Tensor, t: float, owner: str
+        info: Any, in_dims: tuple[int | None, ...], logits: Tensor, t: float
     ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
-        """Rows do not see one another, so that the mapped dimension is just more rows."""
+        """Fold the mapped dimension into the rows, which do not see one another."""
         assert in_dims[0] is not None
         folded = logits.movedim(in_dims[0], 0).flatten(0, 1)
-        probs, log_probs = tempered_probs(folded, t, owner)
+        probs, log_probs = tempered_probs(folded, t)
         shape = (info.batch_size, folded.shape[0] // max(1, info.batch_size), *folded.shape[1:])
         return (probs.reshape(shape), log_probs.reshape(shape)), (0, 0)
 
 
 class _TemperedProbsWithTangents(_TemperedProbs):
-    """The same with forward mode, which torch.compile does not take."""
+    """The same with forward mode, which torch.compile does not support."""
 
     @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, _: None, __: None) -> tuple[Tensor, Tensor]:
+    def jvp(ctx: Any, tangent: Tensor, _: None) -> tuple[Tensor, Tensor]:
         (log_probs,) = ctx.saved_tensors
         # Relative to the tangent of the largest class, nothing cancels where that has nearly all of the mass.
         change = tangent - tangent.gather(1, log_probs.argmax(1, keepdim=True))
@@ -194,7 +282,7 @@ def _along(owner: str, logits: Tensor, t: float, dim: int, which: int) -> Tensor
         raise ValueError(f"{owner}: logits must have at least one class along dim {dim}, got shape {tuple(logits.shape)}.")
     rows = logits.movedim(dim, -1)
     matrix = rows.reshape(-1, rows.shape[-1]).to(torch.promote_types(logits.dtype, torch.float32))
-    return tempered_probs(matrix, t, owner)[which].reshape(rows.shape).movedim(-1, dim).to(logits.dtype)
+    return tempered_probs(matrix, t)[which].reshape(rows.shape).movedim(-1, dim).to(logits.dtype)
 
 
 def _check(owner: str, name: str, values: Tensor, t: float) -> None:

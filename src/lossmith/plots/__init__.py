@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple, cast
 
-__all__ = ["FIGURES", "draw"]
+__all__ = ["FIGURES", "Figure", "draw"]
 
 
 class Figure(NamedTuple):
@@ -33,7 +33,20 @@ FIGURES: dict[str, Figure] = {
 
 
 def draw(name: str, folder: Path, classes: Sequence[int] | None = None) -> Sequence[Path]:
-    """Draw a figure into a folder and return the files; only some are drawn for numbers of classes."""
+    """Draw a figure into a folder and return the files; only some are drawn for numbers of classes.
+
+    Args:
+        name: One of ``FIGURES``.
+        folder: Where files are written; it is made if need be.
+        classes: Numbers of classes, for the figures that take them.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        KeyError: If there is no such figure.
+        ValueError: If the figure takes no numbers of classes, or a library is missing.
+    """
     if classes is not None and not FIGURES[name].takes_classes:
         takers = ", ".join(name for name, figure in FIGURES.items() if figure.takes_classes)
         raise ValueError(f"figure: {name} takes no --classes, only {takers} does.")
@@ -44,3 +57,7 @@ def draw(name: str, folder: Path, classes: Sequence[int] | None = None) -> Seque
     folder.mkdir(parents=True, exist_ok=True)
     function = cast("Callable[..., Sequence[Path]]", home.draw)
     return function(folder, classes) if FIGURES[name].takes_classes else function(folder)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 from torch import Tensor
 
-from lossmith.early_learning import average_error, solve_logit_bias, transfer_parameters
-from lossmith.early_learning.per_example import check_classes
 from lossmith.losses import GeneralizedCrossEntropyLoss
+from lossmith.theory import average_error, solve_logit_bias, transfer_parameters
+from lossmith.theory.per_example import check_classes
 
 __all__ = ["draw"]
 
@@ -20,7 +20,18 @@ REFERENCE = 100
 
 
 def draw(folder: Path, classes: Sequence[int] | None = None) -> Sequence[Path]:
-    """Draw figures 1, 2 and 3 of Staats, Thamm and Rosenow for numbers of classes."""
+    """Draw figures 1, 2 and 3 of Staats, Thamm and Rosenow for numbers of classes.
+
+    Args:
+        folder: Where files are written.
+        classes: Numbers of classes; by default those of the paper.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        ValueError: If a number of classes is below 2.
+    """
     chosen = sorted(set(CLASSES if classes is None else classes))
     for number in chosen:
         check_classes("--classes", number, "figure")
@@ -84,7 +95,7 @@ def draw_transfer(number: int, file: Path) -> Path:
 
 
 def _compared(number: int) -> tuple[str, ...]:
-    """Return the losses of figure 2, with the parameters that the paper has for so many classes."""
+    """Return the losses of figure 2, with the parameters that the paper has for this number of classes."""
     many = "@100" if number >= 100 else "@10"
     return "ce", "bi-tempered", "mae", "gce(q=0.7)", f"agce{many}", f"nf-mae{many}", f"nce-agce{many}"
 

@@ -19,6 +19,13 @@ FOCI = (0.0, 0.1, 0.2, 0.3, 0.4)
 def target_gradient(loss: ClassificationLoss, probability: Tensor) -> Tensor:
     """Return the size of the gradient with respect to the target's logit, for probabilities of the target.
 
+    Args:
+        loss: A loss that looks only at the target's probability.
+        probability: Numbers in [0, 1].
+
+    Returns:
+        The size of the gradient at each of them.
+
     >>> target_gradient(ExpectationLoss(), torch.tensor([0.0, 0.5, 1.0]))
     tensor([0.0000, 0.2500, 0.0000])
     """
@@ -29,7 +36,14 @@ def target_gradient(loss: ClassificationLoss, probability: Tensor) -> Tensor:
 
 
 def draw(folder: Path) -> Sequence[Path]:
-    """Draw figure 1 of Battash, Hazan and Wolf, and beside it the same curves with one height."""
+    """Draw figure 1 of Battash, Hazan and Wolf, and next to it the same curves scaled to one height.
+
+    Args:
+        folder: Where files are written.
+
+    Returns:
+        The files that were written.
+    """
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     probability = torch.linspace(0, 1, 401, dtype=torch.float64)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from lossmith.early_learning import solve_logit_bias
+from lossmith.theory import solve_logit_bias
 
 __all__ = ["draw"]
 
@@ -15,7 +15,14 @@ MEANS = (0.05, 0.15, 0.5)
 
 
 def draw(folder: Path) -> Sequence[Path]:
-    """Draw appendix figure 1 of Staats, Thamm and Rosenow, on to a million classes and for three mean activations."""
+    """Draw appendix figure 1 of Staats, Thamm and Rosenow, on to a million classes and for three mean activations.
+
+    Args:
+        folder: Where files are written.
+
+    Returns:
+        The files that were written.
+    """
     figure = Figure(figsize=(6.6, 4.2), layout="constrained")
     axes = figure.subplots()
     classes = np.unique(np.round(np.logspace(np.log10(2), LARGEST_POWER, 60)).astype(int)).tolist()

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.contour import QuadContourSet
 from matplotlib.figure import Figure
 
-from lossmith.early_learning import SolutionMap, solution_map
+from lossmith.theory import SolutionMap, solution_map
 
 __all__ = ["draw", "draw_map"]
 
@@ -22,7 +22,14 @@ CHOSEN = {"q": 0.05, "b": 0.05, "alpha": 100.0, "beta": 0.7}
 
 
 def draw(folder: Path) -> Sequence[Path]:
-    """Draw appendix figure 4 of Staats, Thamm and Rosenow: NCE-AGCE, from 100 to 1000 classes."""
+    """Draw appendix figure 4 of Staats, Thamm and Rosenow: NCE-AGCE, from 100 to 1000 classes.
+
+    Args:
+        folder: Where files are written.
+
+    Returns:
+        The files that were written.
+    """
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     panels = figure.subplots(1, 2)
     for axes, (names, ranges) in zip(panels, PAIRS, strict=True):
@@ -38,7 +45,15 @@ def draw(folder: Path) -> Sequence[Path]:
 
 
 def draw_map(found: SolutionMap, axes: Axes) -> QuadContourSet:
-    """Draw the size of the average error, in steps of its logarithm, and the line of solutions."""
+    """Draw the size of the average error, in steps of its logarithm, and the line of solutions.
+
+    Args:
+        found: The map to draw.
+        axes: Where to draw it.
+
+    Returns:
+        The filled contours, for a colour bar.
+    """
     logs = np.log10(np.abs(found.errors.numpy()).clip(1e-12))
     levels = np.linspace(np.nanmin(logs), np.nanmax(logs), 15)
     shades = axes.contourf(found.first, found.second, logs.T, levels=levels, cmap="viridis")

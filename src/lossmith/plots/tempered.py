@@ -1,7 +1,6 @@
 """Figures 1 and 2 of Amid et al. 2019, "Robust bi-tempered logistic loss based on Bregman divergences"."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 
 from lossmith.losses import BiTemperedLoss
 from lossmith.numerics.tempered import exp_t, log_t
+from lossmith.theory.one_thread import one_thread
 
 __all__ = ["draw"]
 
@@ -24,8 +24,15 @@ _STEPS = 500
 
 
 def draw(folder: Path) -> Sequence[Path]:
-    """Draw both figures into the folder."""
-    with _one_thread():
+    """Draw both figures into the folder.
+
+    Args:
+        folder: Where files are written.
+
+    Returns:
+        The files that were written.
+    """
+    with one_thread():
         files = {folder / "tempered-functions.png": _functions(), folder / "tempered-boundaries.png": _boundaries()}
     for file, figure in files.items():
         figure.savefig(file, dpi=100)
@@ -131,17 +138,6 @@ class _Scale(nn.Module):
 
     def forward(self, activations: Tensor) -> Tensor:
         return self.factor * activations
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Matrices of a few hundred rows are not worth the waiting of threads for one another."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _trained(loss: BiTemperedLoss, points: Tensor, labels: Tensor) -> nn.Module:

@@ -9,7 +9,7 @@ from matplotlib.contour import QuadContourSet
 from torch import Tensor
 
 from lossmith.losses.top_k import HardTopKLoss, SmoothTopKLoss
-from lossmith.losses.top_k_temperature import gradient_share, sensible_tau
+from lossmith.theory.top_k_temperature import gradient_share, sensible_tau
 
 __all__ = ["draw"]
 
@@ -17,7 +17,14 @@ SIZES = ((5, 100), (5, 1000), (1, 100))
 
 
 def draw(folder: Path) -> list[Path]:
-    """Draw both figures."""
+    """Draw both figures.
+
+    Args:
+        folder: Where files are written.
+
+    Returns:
+        The files that were written.
+    """
     return [draw_sparsity(folder / "topk-sparsity.png"), draw_surface(folder / "topk-surface.png")]
 
 

@@ -1,7 +1,25 @@
 """Pages and tables for people (extra ``report``)."""
 
-from lossmith.report.page import write_report
-from lossmith.report.section import Section
-from lossmith.report.tables import export_results, latex_table, markdown_table
+from typing import TYPE_CHECKING
 
-__all__ = ["Section", "export_results", "latex_table", "markdown_table", "write_report"]
+from lossmith.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from lossmith.report.elements import *
+    from lossmith.report.explore import *
+    from lossmith.report.rank_figure import *
+    from lossmith.report.result_tables import *
+    from lossmith.report.study_page import *
+    from lossmith.report.subject import *
+
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "elements": ["Section"],
+        "explore": ["write_explorer"],
+        "rank_figure": ["draw_ranking"],
+        "result_tables": ["export_results", "latex_table", "markdown_table"],
+        "study_page": ["render_report", "write_report"],
+        "subject": ["ReportedStudy"],
+    },
+)

@@ -6,12 +6,11 @@ from math import isfinite
 import pandas as pd
 from markupsafe import Markup
 
-from lossmith.experiments.study_analysis import Analysis
-from lossmith.experiments.study_analysis.wording import measure_title
-from lossmith.report.elements import MISSING, cases, figure, loss_name
-from lossmith.report.section import Section
+from lossmith.report.elements import MISSING, Section, cases, figure, loss_name
 from lossmith.report.subject import Series, Subject
 from lossmith.report.svg import element
+from lossmith.studies.study_analysis import Analysis
+from lossmith.studies.study_analysis.analysis_text import measure_title
 
 __all__ = ["analysis_section", "measured_table"]
 
@@ -24,7 +23,7 @@ def analysis_section(
     *,
     before: Markup | str = "",
 ) -> Section | None:
-    """Return a section with a body for each noise level that was analysed, of which the reader chooses.
+    """Return a section with a body for each noise level that was analysed, for the reader to choose from.
 
     ``heading`` is anchor and title, ``words`` are lead and caption. None where there is no body: nothing was analysed, or what
     the section needs was not kept.

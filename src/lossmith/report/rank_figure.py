@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lossmith.experiments.ranking import Ranking, performance_profile
+from lossmith.statistics.ranking import Ranking, performance_profile
 
 __all__ = ["draw_ranking"]
 
@@ -18,6 +18,18 @@ def draw_ranking(ranking: Ranking, blocks: pd.DataFrame, file: str | Path, *, hi
     """Draw mean ranks with bars that join what cannot be told apart, and beside it the profile of Dolan and More.
 
     ``blocks`` is the table of blocks x losses that was ranked. The ending of the file names the form: .png, .svg or .pdf.
+
+    Args:
+        ranking: What :func:`lossmith.statistics.rank` returned.
+        blocks: A row for each block, a column for each loss.
+        file: Where the figure is written.
+        higher_is_better: Whether the largest value is the best.
+
+    Returns:
+        The file.
+
+    Raises:
+        ValueError: If the ending names no known form.
     """
     file = Path(file)
     losses = len(ranking.summary)

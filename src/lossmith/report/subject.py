@@ -8,10 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from lossmith.experiments.recommendation import Recommendation
-from lossmith.experiments.several_studies import RankedStudy
-from lossmith.experiments.study_analysis import Analysis
-from lossmith.experiments.wording import percent
+from lossmith.statistics.recommendation import Recommendation
+from lossmith.statistics.several_studies import RankedStudy
+from lossmith.statistics.wording import percent
+from lossmith.studies.study_analysis import Analysis
 
 __all__ = ["ReportedStudy", "Series", "Subject"]
 
@@ -21,7 +21,7 @@ class ReportedStudy(RankedStudy, Protocol):
 
     @property
     def searches(self) -> pd.DataFrame:
-        """One row a run of the search for learning rates."""
+        """One row per run of the search for learning rates."""
         ...
 
     @property
@@ -35,7 +35,7 @@ class ReportedStudy(RankedStudy, Protocol):
         ...
 
     def curves(self) -> pd.DataFrame:
-        """One row an epoch of a final run."""
+        """One row per epoch of each run that counts."""
         ...
 
     def test_probabilities(self, run: Any) -> np.ndarray:
@@ -43,7 +43,7 @@ class ReportedStudy(RankedStudy, Protocol):
         ...
 
     def noise_matrix(self, noise: str) -> np.ndarray:
-        """The realised shares of labels, a row a true class."""
+        """The realised shares of labels, one row per true class."""
         ...
 
     @property
@@ -121,7 +121,7 @@ class Subject:
 
     @cached_property
     def curves(self) -> pd.DataFrame:
-        """One row an epoch of a final run."""
+        """One row per epoch of each run that counts."""
         return self.study.curves()
 
     @cached_property
@@ -133,7 +133,7 @@ class Subject:
     @cached_property
     def data_name(self) -> str:
         """The name of the data."""
-        return str(self.study.settings.get("data", {}).get("name", "this data"))
+        return str(self.study.provenance.get("data", {}).get("name", "this data"))
 
     def noise_title(self, noise: str) -> str:
         """Return a noise level as a heading: what was asked for and what came of it."""

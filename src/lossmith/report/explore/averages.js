@@ -90,7 +90,7 @@ function typicalRow(classes, spread) {
 
 /** Minus the average error at each logit of the target: how hard it is pulled up, on average over fresh networks. */
 const averagePulls = remembered((name, parameters, classes, spread, logits, draws) => {
-  const evaluate = lossFunctions[name];
+  const evaluate = lossFor(name, parameters, classes);
   const pulls = logits.map(() => 0);
   const rows = standardRows(classes, draws);
   for (const standard of rows) {
@@ -118,7 +118,7 @@ function pullOfWrongLabel(name, parameters, classes, bias) {
   const row = new Float64Array(classes).fill(-lead / classes);
   row[1] += lead;
   row[TARGET] += bias;
-  return -lossFunctions[name](row, TARGET, parameters).slope;
+  return -lossFor(name, parameters, classes)(row, TARGET, parameters).slope;
 }
 
 /** The mean probability that equation 4 of Staats, Thamm and Rosenow gives the target of a fresh network. */

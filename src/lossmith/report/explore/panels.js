@@ -9,7 +9,7 @@ const INNER = { low: 0.01, high: 0.99 };
 const logitsShown = (spread) => evenly(-Math.max(6, 4 * spread), HIGHEST_LOGIT, POINTS);
 
 function isUndefined({ name, parameters }, classes) {
-  return Number.isNaN(lossFunctions[name](typicalRow(classes, 1), TARGET, parameters).value);
+  return Number.isNaN(lossFor(name, parameters, classes)(new Float64Array(classes), TARGET, parameters).value);
 }
 
 /** Logits of the target at which loss and gradient are shown, and where they are on the axis. */
@@ -25,9 +25,10 @@ function positions({ axis, spread }, others) {
 
 /** Loss and pull of one loss, all classes but the target being at typical logits. */
 function singleCurves({ name, parameters }, { logits }, row) {
+  const evaluate = lossFor(name, parameters, row.length);
   const evaluations = logits.map((z) => {
     row[TARGET] = z;
-    return lossFunctions[name](row, TARGET, parameters);
+    return evaluate(row, TARGET, parameters);
   });
   return { loss: evaluations.map(({ value }) => value), pull: evaluations.map(({ slope }) => -slope) };
 }

@@ -44,7 +44,7 @@ class Learner {
     this.result = make("p", { class: "result" }, "not trained yet");
     const title = make("h3", {}, make("i", { class: "sample", "aria-hidden": "true" }), writeLoss(loss));
     this.element = make("figure", { class: `learner slot-${loss.slot}` }, title, this.canvas, this.result);
-    this.defined = !Number.isNaN(lossFunctions[loss.name](new Float64Array(2), TARGET, loss.parameters).value);
+    this.defined = !isUndefined(loss, 2);
     if (!this.defined) this.result.textContent = "not defined for two classes";
   }
 

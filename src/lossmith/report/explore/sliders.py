@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from lossmith.expressions.limits import Limits
+from lossmith.kernels.traced import UntraceableError, trace
 from lossmith.losses import LOSSES, ClassificationLoss, LogitBias
-from lossmith.losses.composite import CompositeLoss
-from lossmith.losses.limits import Limits
+from lossmith.losses.contract.composite import CompositeLoss
+from lossmith.report.explore.printed import printed
 
-__all__ = ["Slider", "catalogue"]
+__all__ = ["Slider", "catalogue", "printed_losses"]
 
 # What a parameter starts at that is not in use unless it is set.
 UNSET_START = 1.0
@@ -49,19 +51,73 @@ class Slider:
 
 
 def catalogue() -> dict[str, Any]:
-    """Return, ready for JSON, every loss that is a function of a row of logits, and the logit bias that goes with any."""
-    losses = {name: _entry(loss()) for name, loss in LOSSES.items() if loss is not LogitBias}
-    return {"losses": losses, "bias": _parameter(LogitBias(), "epsilon"), "biasPresets": dict(LogitBias.presets)}
+    """Return, ready for JSON, every loss that is a function of a row of logits, and the logit bias that goes with any.
+
+    Losses whose formula cannot be printed for a browser are left out, with the reason.
+
+    Returns:
+        The losses by name, the parameter of the bias with its presets, and the reasons by the names of losses left out.
+    """
+    formulas, left_out = printed_losses()
+    losses = {name: _entry(LOSSES[name](), list(forms)) for name, forms in formulas.items()}
+    bias = {"bias": _parameter(LogitBias(), "epsilon"), "biasPresets": dict(LogitBias.presets)}
+    return {"losses": losses, **bias, "leftOut": left_out}
 
 
-def _entry(loss: ClassificationLoss) -> dict[str, Any]:
+def printed_losses() -> tuple[dict[str, dict[tuple[str, ...], str]], dict[str, str]]:
+    """Print the formulas of all losses.
+
+    Returns:
+        For each loss and each form of it, the names of the parameters that are given, the formula in JavaScript; and for each
+        loss that has none, why.
+    """
+    formulas, left_out = {}, {}
+    for name, loss in LOSSES.items():
+        if loss is LogitBias:
+            continue
+        try:
+            formulas[name] = {tuple(form): _printed_form(made, form) for form, made in _forms(loss)}
+        except UntraceableError as reason:
+            left_out[name] = f"The formula {reason}."
+    return formulas, left_out
+
+
+def _printed_form(loss: ClassificationLoss, form: list[str]) -> str:
+    """Print a formula, unless it holds something that depends on the parameters without being computed from them anew."""
+    given = {name: getattr(loss, name) for name in form}
+    other = type(loss)(**{name: _another(name, value, _limits(loss, name)) for name, value in given.items()})
+    for name, value in vars(loss).items():
+        if name not in form and repr(value) != repr(vars(other)[name]):
+            raise UntraceableError(f"uses {name}, which the constructor makes of parameters; formula() should")
+    return printed(trace(loss, form))
+
+
+def _another(name: str, value: Any, limits: Limits) -> Any:
+    """Return a value within the limits that is another one."""
+    if isinstance(value, bool):
+        return not value
+    if not isinstance(value, int | float):
+        raise UntraceableError(f"has a parameter {name} that is no number")
+    steps = (1, -1) if limits.whole else (0.25, -0.25, 0.01, -0.01)
+    return next((value + step for step in steps if _is_allowed(value + step, limits)), value)
+
+
+def _is_allowed(value: float, limits: Limits) -> bool:
+    try:
+        limits.check("", value, owner="")
+    except ValueError:
+        return False
+    return True
+
+
+def _entry(loss: ClassificationLoss, forms: list[tuple[str, ...]]) -> dict[str, Any]:
     names = list(loss.parameters_in_order())
     parameters = {name: _parameter(loss, name) for name in names}
     return {
         "summary": " ".join((inspect.getdoc(loss) or "").replace("``", "").split("\n\n")[0].split()),
         "parameters": parameters,
         "defaults": loss.parameters_in_order(),
-        "forms": _forms(type(loss), names),
+        "forms": [list(form) for form in forms],
         "presets": {classes: type(loss).for_classes(classes).parameters_in_order() for classes in loss.presets},
     }
 
@@ -70,13 +126,18 @@ def _parameter(loss: ClassificationLoss, name: str) -> dict[str, Any]:
     default = getattr(loss, name)
     if isinstance(default, bool):
         return {"kind": "switch", "start": default}
-    limits = next(part.limits[name] for part in _with_parts(loss) if name in part.limits)
+    limits = _limits(loss, name)
     published = [UNSET_START if default is None else default]
     published += [preset[name] for preset in loss.presets.values() if name in preset]
     slider = Slider.covering(limits, published)
     ends = {"lowOpen": limits.low_open, "highOpen": limits.high_open, "allowed": str(limits)}
     bounds = {"lowest": _finite(limits.low), "highest": _finite(limits.high)}
     return {"kind": "whole" if limits.whole else "number", **vars(slider), **bounds, **ends}
+
+
+def _limits(loss: ClassificationLoss, name: str) -> Limits:
+    """Return the range of a parameter, which is any number unless the loss or a part of it says more."""
+    return next((part.limits[name] for part in _with_parts(loss) if name in part.limits), Limits())
 
 
 def _with_parts(loss: ClassificationLoss) -> Iterator[ClassificationLoss]:
@@ -89,20 +150,20 @@ def _finite(bound: float) -> float | None:
     return bound if math.isfinite(bound) else None
 
 
-def _forms(loss: type[ClassificationLoss], names: list[str]) -> list[list[str]]:
-    """Return the sets of parameters that can be given together: the constructor is asked.
+def _forms(loss: type[ClassificationLoss]) -> list[tuple[list[str], ClassificationLoss]]:
+    """Return the sets of parameters that can be given together, each with a loss made so: the constructor is asked.
 
-    >>> _forms(LOSSES["ce-el"], ["focus", "alpha", "beta"])
+    >>> [form for form, _ in _forms(LOSSES["ce-el"])]
     [['focus'], ['alpha', 'beta']]
     """
-    optional = [name for name in names if name in loss.limits and loss.limits[name].optional]
-    forms = []
+    optional = [name for name, limits in loss.limits.items() if limits.optional]
+    forms: dict[tuple[str, ...], ClassificationLoss] = {}
     for given in _subsets(optional):
         made = _made_with(loss, given)
-        form = [] if made is None else [name for name, value in made.parameters_in_order().items() if value is not None]
-        if made is not None and form not in forms:
-            forms.append(form)
-    return forms
+        if made is not None:
+            form = tuple(name for name, value in made.parameters_in_order().items() if value is not None)
+            forms.setdefault(form, made)
+    return [(list(form), made) for form, made in forms.items()]
 
 
 def _subsets(names: list[str]) -> Iterator[tuple[str, ...]]:

@@ -1,18 +1,19 @@
 "use strict";
-/* The softmax of one row of logits, with 1 - p and log p exact where one class has nearly all of the probability. */
+/* Functions of numbers that formulas use, and the softmax of one row of logits, with 1 - p and -log p exact where one class has
+   nearly all of the probability. */
 
+const clamp = (x, low, high) => Math.max(Math.min(x, high), low);
+const relu = (x) => Math.max(x, 0);
+const square = (x) => x * x;
+const inverseSqrt = (x) => 1 / Math.sqrt(x);
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 const softplus = (x) => (x > 0 ? x : 0) + Math.log1p(Math.exp(-Math.abs(x)));
-const logSigmoid = (x) => -softplus(-x);
 
 /** log(exp(a) + exp(b)) */
 function logAddExp(a, b) {
   const high = Math.max(a, b);
   return high === -Infinity ? high : high + Math.log1p(Math.exp(-Math.abs(a - b)));
 }
-
-/** (x**power - 1) / power from log x, and its limit log x at power = 0. */
-const boxCox = (logX, power) => (power === 0 ? logX : Math.expm1(power * logX) / power);
 
 function sumOver(z, term) {
   let total = 0;
@@ -26,7 +27,8 @@ function indexOfLargest(z, omitted = -1) {
   return best;
 }
 
-/** The softmax as seen from class y: p, rest = 1 - p and log p of y, and the probability of any other class. */
+/** The softmax as seen from class y: its log-odds, p, rest = 1 - p and surprise -log p; the probability of any other class, and
+    its share among all others. */
 function softmaxSeenFrom(z, y) {
   const shift = z[indexOfLargest(z, y)];
   let total = 0;
@@ -34,29 +36,29 @@ function softmaxSeenFrom(z, y) {
   const logOdds = z[y] - shift - Math.log(total);
   const rest = sigmoid(-logOdds);
   return {
+    logOdds,
     p: sigmoid(logOdds),
     rest,
-    log: logSigmoid(logOdds),
-    logRest: logSigmoid(-logOdds),
+    surprise: softplus(-logOdds),
     of: (j) => (rest * Math.exp(z[j] - shift)) / total,
+    others: (j) => Math.exp(z[j] - shift) / total,
   };
 }
 
-/** Calls visit with p, 1 - p, log p and log(1 - p) of each class in turn, always in the same object.
+/** Calls visit with p, 1 - p and -log p of each class in turn, always in the same object.
     Only the largest probability can be close to 1; it is seen from the others. */
 function visitClasses(z, visit) {
   const top = indexOfLargest(z);
   const ofTop = softmaxSeenFrom(z, top);
-  const other = { p: 0, rest: 0, log: 0, logRest: 0 };
+  const other = { p: 0, rest: 0, surprise: 0 };
   for (let c = 0; c < z.length; c += 1) {
     if (c === top) {
       visit(ofTop, c);
       continue;
     }
-    other.log = z[c] - z[top] + ofTop.log;
-    other.p = Math.exp(other.log);
+    other.surprise = z[top] - z[c] + ofTop.surprise;
+    other.p = Math.exp(-other.surprise);
     other.rest = 1 - other.p;
-    other.logRest = Math.log1p(-other.p);
     visit(other, c);
   }
 }

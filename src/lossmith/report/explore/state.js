@@ -45,7 +45,7 @@ function readValue(spec, text) {
 /** Reads what writeLoss writes, and raises an error for anything else. */
 function readLoss(text) {
   const biased = /^\s*logit-bias\((.*),\s*epsilon=([^,()]*)\)\s*$/.exec(text);
-  const [, name, inside] = /^\s*([a-z-]+)(?:\(([^()]*)\))?\s*$/.exec(biased ? biased[1] : text) ?? [];
+  const [, name, inside] = /^\s*([a-z][\w-]*)(?:\(([^()]*)\))?\s*$/.exec(biased ? biased[1] : text) ?? [];
   const entry = Object.hasOwn(catalogue.losses, name ?? "") ? catalogue.losses[name] : null;
   if (!entry) throw new Error(`no loss is called so: ${text}`);
   const given = {};

@@ -1,5 +1,5 @@
 "use strict";
-/* Losses for predictions of k classes. There is none where k is not below the number of classes. */
+/* Random sets of k scores, a set being as likely as the exponential of the sum of its scores over a scale. */
 
 /** Logarithms of the elementary symmetric polynomials of degree 0 to k, with one more score at a time. */
 function logPolynomials(scores, k, scale, each = () => {}) {
@@ -16,24 +16,60 @@ function logPolynomials(scores, k, scale, each = () => {}) {
 /** Up to this exponent, weights and their products stay far from the ends of the range of numbers. */
 const MOST_EXPONENT = 600;
 
+function areModerate(scores, k, scale) {
+  let [low, high] = [Infinity, -Infinity];
+  for (let j = 0; j < scores.length; j += 1) [low, high] = [Math.min(low, scores[j]), Math.max(high, scores[j])];
+  return k * Math.max((high - low) / scale, Math.log(scores.length)) <= MOST_EXPONENT;
+}
+
+/** Elementary symmetric polynomials of weights up to degree k, after none of them, the first, the first two, and so on. */
+function polynomials(weights, k) {
+  const size = k + 1;
+  const sums = new Float64Array((weights.length + 1) * size);
+  sums[0] = 1;
+  for (let i = 0; i < weights.length; i += 1) {
+    const [from, to] = [i * size, (i + 1) * size];
+    sums[to] = 1;
+    for (let m = 1; m < size; m += 1) sums[to + m] = sums[from + m] + sums[from + m - 1] * weights[i];
+  }
+  return sums;
+}
+
+function weightsOf(scores, scale) {
+  const top = scores[indexOfLargest(scores)];
+  return mapped(scores, (score) => Math.exp((score - top) / scale));
+}
+
 /** The logarithm of sigma_k / sigma_(k-1), without a logarithm for each score where weights are not too far apart. */
 function logRatioOfPolynomials(scores, k, scale) {
-  const top = Math.max(...scores);
-  if (k * Math.max((top - Math.min(...scores)) / scale, Math.log(scores.length)) > MOST_EXPONENT) {
+  if (!areModerate(scores, k, scale)) {
     const sums = logPolynomials(scores, k, scale);
     return sums[k] - sums[k - 1];
   }
-  const sums = new Float64Array(k + 1);
-  sums[0] = 1;
-  for (const score of scores) {
-    const weight = Math.exp((score - top) / scale);
-    for (let m = k; m > 0; m -= 1) sums[m] += sums[m - 1] * weight;
-  }
-  return Math.log(sums[k] / sums[k - 1]) + top / scale;
+  const sums = polynomials(weightsOf(scores, scale), k).slice(-k - 1);
+  return Math.log(sums[k] / sums[k - 1]) + scores[indexOfLargest(scores)] / scale;
 }
 
-/** The probabilities of each score to be in a random set of k less those to be in one of k - 1. */
+/** The probabilities of each score to be in a random set of k less those to be in one of k - 1: a set with score i is that score,
+    m of those before it and all others of those after it. */
 function inclusionDifferences(scores, k, scale) {
+  if (!areModerate(scores, k, scale)) return inclusionDifferencesFromLogs(scores, k, scale);
+  const size = k + 1;
+  const weights = weightsOf(scores, scale);
+  const before = polynomials(weights, k);
+  const after = polynomials(weights.slice().reverse(), k);
+  const sums = before.slice(-size);
+  const setsWithout = (i, others) => {
+    const [first, last] = [i * size, (weights.length - 1 - i) * size];
+    let total = 0;
+    for (let m = 0; m <= others; m += 1) total += before[first + m] * after[last + others - m];
+    return total;
+  };
+  return mapped(weights, (weight, i) => weight * (setsWithout(i, k - 1) / sums[k] - setsWithout(i, k - 2) / sums[k - 1]));
+}
+
+/** The same where weights are too far apart for products of them. */
+function inclusionDifferencesFromLogs(scores, k, scale) {
   const sums = logPolynomials(scores, k, scale);
   const before = [];
   const after = [];
@@ -47,36 +83,4 @@ function inclusionDifferences(scores, k, scale) {
     return total;
   };
   return scores.map((_, i) => probability(i, k) - probability(i, k - 1));
-}
-
-/** tau softplus(u), u the lead over the target of the smooth k-th largest of the other scores. */
-function smoothTopK(z, y, { k, tau, margin }) {
-  if (k >= z.length) return undefinedLoss;
-  const scale = k * tau;
-  const others = z.filter((_, j) => j !== y);
-  const lead = logRatioOfPolynomials(others, k, scale) - z[y] / scale + margin / tau;
-  let differences = null;
-  return {
-    value: tau * softplus(lead),
-    slope: -sigmoid(lead) / k,
-    at: (j) => {
-      differences ??= inclusionDifferences(others, k, scale);
-      return (sigmoid(lead) / k) * differences[j < y ? j : j - 1];
-    },
-  };
-}
-
-function indexOfKthLargest(z, k, omitted) {
-  const left = z.slice();
-  left[omitted] = -Infinity;
-  for (let i = 1; i < k; i += 1) left[indexOfLargest(left)] = -Infinity;
-  return indexOfLargest(left);
-}
-
-/** max(0, margin + (s_[k] - s_y) / k), s_[k] the k-th largest of the other scores. */
-function hardTopK(z, y, { k, margin }) {
-  if (k >= z.length) return undefinedLoss;
-  const rival = indexOfKthLargest(z, k, y);
-  const value = Math.max(0, margin + (z[rival] - z[y]) / k);
-  return { value, slope: value > 0 ? -1 / k : 0, at: (j) => (value > 0 && j === rival ? 1 / k : 0) };
 }

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from lossmith.report.section import Section
+from lossmith.report.elements import Section
 from lossmith.report.sections import (
     agreement,
     calibration,
@@ -10,7 +10,6 @@ from lossmith.report.sections import (
     corruption,
     cost,
     differences,
-    false_labels,
     layer_similarity,
     learning_curves,
     learning_rates,
@@ -32,7 +31,7 @@ SECTIONS: tuple[SectionMaker, ...] = (
     differences.section,
     noise_levels.section,
     learning_curves.section,
-    false_labels.section,
+    learning_curves.false_label_section,
     calibration.section,
     temperature.section,
     confusion.section,

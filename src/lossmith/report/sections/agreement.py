@@ -4,13 +4,13 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from lossmith.experiments.study_analysis import Analysis
 from lossmith.report.analysis_sections import analysis_section
 from lossmith.report.dendrograms import dendrogram
+from lossmith.report.elements import Section
 from lossmith.report.heat_maps import heat_map
-from lossmith.report.section import Section
 from lossmith.report.subject import Subject
 from lossmith.report.svg import element
+from lossmith.studies.study_analysis import Analysis
 
 _LEAD = (
     "Runs that differ in nothing but their seed show how much agreement there can be. Losses that agree less see other things, "

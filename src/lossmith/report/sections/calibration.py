@@ -3,9 +3,8 @@
 import numpy as np
 
 from lossmith.analysis.calibration import CalibrationBins, ReliabilityDiagram
-from lossmith.report.elements import figure, legend
+from lossmith.report.elements import Section, figure, legend
 from lossmith.report.line_panels import Axis, Curve, Panel, line_panels
-from lossmith.report.section import Section
 from lossmith.report.subject import Series, Subject
 
 _BINS = 10
@@ -14,7 +13,7 @@ _FEWEST = 10
 
 
 def section(subject: Subject) -> Section:
-    """Return a panel a noise level, a line a loss."""
+    """Return a panel for each noise level, with a line for each loss."""
     panels = [_panel(subject, noise) for noise in subject.noises]
     body = line_panels(panels, Axis.share("confidence", (0.0, 1.0)), Axis.share("accuracy", (0.0, 1.0)), diagonal=True, dots=True)
     lead = "On the dotted line a prediction of 80 % is right in 80 % of cases. Below it a model is too sure, above it too modest."

@@ -3,12 +3,11 @@
 import numpy as np
 from markupsafe import Markup
 
-from lossmith.experiments.statistics import best_loss
-from lossmith.report.elements import cases, figure
+from lossmith.report.elements import Section, cases, figure
 from lossmith.report.heat_maps import heat_map
-from lossmith.report.section import Section
 from lossmith.report.subject import Subject
 from lossmith.report.svg import element
+from lossmith.statistics.summary import best_loss
 
 
 def section(subject: Subject) -> Section:

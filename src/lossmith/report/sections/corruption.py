@@ -2,10 +2,10 @@
 
 from markupsafe import Markup
 
-from lossmith.experiments.study_analysis import Analysis
 from lossmith.report.analysis_sections import analysis_section, measured_table
-from lossmith.report.section import Section
+from lossmith.report.elements import Section
 from lossmith.report.subject import Subject
+from lossmith.studies.study_analysis import Analysis
 
 _LEAD = "Errors on test inputs that were damaged after training, in ways that no model has seen."
 

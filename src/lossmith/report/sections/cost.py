@@ -3,11 +3,10 @@
 import pandas as pd
 from markupsafe import Markup
 
-from lossmith.experiments.caveats import did_diverge
-from lossmith.report.elements import MISSING, figure, loss_name
-from lossmith.report.section import Section
+from lossmith.report.elements import MISSING, Section, figure, loss_name
 from lossmith.report.subject import Series, Subject
 from lossmith.report.svg import element
+from lossmith.statistics.caveats import did_diverge
 
 
 def section(subject: Subject) -> Section:

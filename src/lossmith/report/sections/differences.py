@@ -5,12 +5,11 @@ from math import isnan
 import pandas as pd
 from markupsafe import Markup
 
-from lossmith.experiments.statistics import ALL_NOISE, compare_to
-from lossmith.experiments.wording import is_share
-from lossmith.report.elements import MISSING, cases, figure, loss_name
-from lossmith.report.section import Section
+from lossmith.report.elements import MISSING, Section, cases, figure, loss_name
 from lossmith.report.subject import Series, Subject
 from lossmith.report.svg import element, position, ticks
+from lossmith.statistics.summary import ALL_NOISE, compare_to
+from lossmith.statistics.wording import is_share
 
 _WIDTH = 300
 _LEFT, _RIGHT = 6, 294

@@ -3,14 +3,13 @@
 import numpy as np
 from markupsafe import Markup
 
-from lossmith.experiments.study_analysis import Analysis, LayerMaps
 from lossmith.report.analysis_sections import analysis_section
-from lossmith.report.elements import legend
+from lossmith.report.elements import Section, legend
 from lossmith.report.heat_maps import heat_map
 from lossmith.report.line_panels import Axis, Curve, Panel, line_panels
-from lossmith.report.section import Section
 from lossmith.report.subject import Subject
 from lossmith.report.svg import element
+from lossmith.studies.study_analysis import Analysis, LayerMaps
 
 
 def section(subject: Subject) -> Section | None:

@@ -1,4 +1,4 @@
-"""Test accuracy during training."""
+"""Curves during training: test accuracy, and what is predicted for training rows whose label is wrong."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,17 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from lossmith.report.elements import figure, legend
+from lossmith.report.elements import Section, figure, legend
 from lossmith.report.line_panels import Axis, Curve, Panel, fitting_range, in_reach, line_panels
-from lossmith.report.section import Section
 from lossmith.report.subject import Subject
+from lossmith.report.svg import element
 
-__all__ = ["curve_panels", "section"]
+__all__ = ["false_label_section", "section"]
 
 
 def section(subject: Subject) -> Section | None:
-    """Return a panel a noise level."""
-    panels = curve_panels(subject, "test_accuracy", subject.noises)
+    """Return a panel for each noise level."""
+    panels = _curve_panels(subject, "test_accuracy", subject.noises)
     if not panels:
         return None
     lead = "A curve that rises and then falls has begun to fit wrong labels. One that stays low has not begun to learn."
@@ -26,13 +26,30 @@ def section(subject: Subject) -> Section | None:
     return Section("curves", "Learning curves", lead, figure(body, caption, key="curves", before=legend(subject.series)))
 
 
+def false_label_section(subject: Subject) -> Section | None:
+    """Return panels for training rows whose label is wrong: shares predicted as the true class, and as the wrong label."""
+    right = _curve_panels(subject, "false_label_accuracy", subject.noisy)
+    wrong = _curve_panels(subject, "memorised", subject.noisy)
+    if not right or not wrong:
+        return None
+    body = (
+        element("h3", "Seen through: predicted as their true class")
+        + line_panels(right, Axis("epoch"), Axis.share("true class"))
+        + element("h3", "Memorised: predicted as the wrong label they carry")
+        + line_panels(wrong, Axis("epoch"), Axis.share("wrong label"))
+    )
+    lead = "The training rows whose label was made wrong. A robust loss predicts what they are; one that memorises, their label."
+    caption = "Mean over seeds; bands are ± one standard error."
+    return Section("false-labels", "Wrong labels", lead, figure(body, caption, key="false-labels", before=legend(subject.series)))
+
+
 def _focus(panel: Panel) -> tuple[float, float]:
     """Return the range of all but the first quarter of the epochs, in which every loss climbs and none can be told apart."""
     return fitting_range(in_reach(panel.curves), skip=0.25, margin=0.08)
 
 
-def curve_panels(subject: Subject, column: str, noises: Sequence[str]) -> list[Panel]:
-    """Return a panel a noise level with a column of the study's curves, mean ± standard error over seeds."""
+def _curve_panels(subject: Subject, column: str, noises: Sequence[str]) -> list[Panel]:
+    """Return a panel for each noise level with a column of the study's curves, mean ± standard error over seeds."""
     if column not in subject.curves:
         return []
     grouped = subject.curves.dropna(subset=column).groupby(["noise", "loss", "epoch"])[column].agg(["mean", "sem"])

@@ -3,14 +3,13 @@
 import numpy as np
 import pandas as pd
 
-from lossmith.report.elements import figure, legend
+from lossmith.report.elements import Section, figure, legend
 from lossmith.report.line_panels import Axis, Curve, Panel, line_panels
-from lossmith.report.section import Section
 from lossmith.report.subject import Subject
 
 
 def section(subject: Subject) -> Section | None:
-    """Return a panel a noise level that was searched; None without a search."""
+    """Return a panel for each noise level that was searched; None without a search."""
     searches = subject.study.searches
     if searches.empty or searches["learning_rate"].nunique() < 2:
         return None

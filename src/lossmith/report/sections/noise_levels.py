@@ -4,12 +4,11 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from lossmith.experiments.statistics import compare_to, summarise
-from lossmith.report.elements import figure, legend, loss_name
+from lossmith.report.elements import Section, figure, legend, loss_name
 from lossmith.report.line_panels import Axis, Curve, Panel, line_panel, line_panels
-from lossmith.report.section import Section
 from lossmith.report.subject import Series, Subject
 from lossmith.report.svg import element
+from lossmith.statistics.summary import compare_to, summarise
 
 
 def section(subject: Subject) -> Section | None:
@@ -67,7 +66,7 @@ def _curve(series: Series, rows: pd.DataFrame) -> Curve:
 
 
 def _across(subject: Subject) -> tuple[np.ndarray, Axis]:
-    """Return places of the noise levels: their rates, or where kinds of noise differ just one beside the other."""
+    """Return places of the noise levels: their rates, or simply side by side where kinds of noise differ."""
     rates = np.array([subject.rates[noise] for noise in subject.noises])
     kinds = {noise.partition("(")[0] for noise in subject.noisy}
     if len(kinds) == 1 and len(np.unique(rates)) == len(rates):

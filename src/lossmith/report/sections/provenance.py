@@ -6,11 +6,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from lossmith.experiments.wording import counted
-from lossmith.report.elements import copyable
-from lossmith.report.section import Section
+from lossmith.report.elements import Section, copyable
 from lossmith.report.subject import Subject
 from lossmith.report.svg import element
+from lossmith.statistics.wording import counted
 
 _TITLES = {
     "data": "Data",
@@ -26,12 +25,12 @@ _TITLES = {
 
 def section(subject: Subject) -> Section:
     """Return the command, the facts, and all settings as they are stored."""
-    settings = subject.study.settings
-    facts = [(title, settings[key]) for key, title in _TITLES.items() if settings.get(key)]
+    provenance = subject.study.provenance
+    facts = [(title, provenance[key]) for key, title in _TITLES.items() if provenance.get(key)]
     listed = [part for title, value in facts for part in (element("dt", title), element("dd", _fact(value)))]
-    stored = element("pre", element("code", json.dumps(dict(settings), indent=2, default=str, ensure_ascii=False)), tabindex=0)
+    stored = element("pre", element("code", json.dumps(dict(provenance), indent=2, default=str, ensure_ascii=False)), tabindex=0)
     body = (
-        _again(settings)
+        _again(provenance)
         + element("dl", *listed, class_="facts")
         + element("details", element("summary", "All settings"), stored)
         + _method(subject)
@@ -41,13 +40,13 @@ def section(subject: Subject) -> Section:
     return Section("rerun", "What was run", f"This page rests on {runs}{search}.", body)
 
 
-def _again(settings: Mapping[str, Any]) -> Markup:
+def _again(provenance: Mapping[str, Any]) -> Markup:
     """Return the command that does it again; a study with parts that were made in Python has none."""
-    if settings.get("from_python"):
+    if provenance.get("from_python"):
         return element(
-            "p", f"The study was run in Python with {settings['from_python']}; the same call of compare runs it again."
+            "p", f"The study was run in Python with {provenance['from_python']}; the same call of compare runs it again."
         )
-    return element("p", "To run it again:") + copyable(str(settings.get("command", "")))
+    return element("p", "To run it again:") + copyable(str(provenance.get("command", "")))
 
 
 def _fact(value: Any) -> Markup | str:

@@ -2,19 +2,18 @@
 
 from markupsafe import Markup
 
-from lossmith.experiments.statistics import usable_results
-from lossmith.experiments.wording import counted, is_share, spoken
-from lossmith.report.elements import MISSING, cases, loss_name
-from lossmith.report.section import Section
+from lossmith.report.elements import MISSING, Section, cases, loss_name
+from lossmith.report.result_tables import Cell, number_text, table_cells
 from lossmith.report.subject import Series, Subject
 from lossmith.report.svg import element
-from lossmith.report.tables import Cell, number_text, table_cells
+from lossmith.statistics.summary import usable_results
+from lossmith.statistics.wording import counted, is_share, spoken
 
 METRICS = ("accuracy", "balanced_accuracy", "top5", "nll", "ece", "brier", "false_label_accuracy", "memorised")
 
 
 def section(subject: Subject) -> Section:
-    """Return tables of all metrics, of which the reader chooses."""
+    """Return tables of all metrics, for the reader to choose from."""
     known = [metric for metric in METRICS if metric in subject.results and len(usable_results(subject.results, metric))]
     tables = {_title(metric): _table(subject, metric) for metric in known}
     return Section("results", "Results", _lead(subject), cases("Show", tables, "metric"))

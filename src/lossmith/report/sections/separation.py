@@ -3,10 +3,10 @@
 import pandas as pd
 from markupsafe import Markup
 
-from lossmith.experiments.study_analysis import Analysis
 from lossmith.report.analysis_sections import analysis_section, measured_table
-from lossmith.report.section import Section
+from lossmith.report.elements import Section
 from lossmith.report.subject import Subject
+from lossmith.studies.study_analysis import Analysis
 
 _LEAD = (
     "How far classes lie apart in what the final layer sees: 0 where they are mixed, 1 where each is a point. Kornblith "

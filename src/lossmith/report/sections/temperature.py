@@ -2,11 +2,11 @@
 
 from markupsafe import Markup
 
-from lossmith.experiments.study_analysis import Analysis
 from lossmith.report.analysis_sections import analysis_section, measured_table
-from lossmith.report.section import Section
+from lossmith.report.elements import Section
 from lossmith.report.subject import Subject
 from lossmith.report.svg import element
+from lossmith.studies.study_analysis import Analysis
 
 _ORDER = ["nll", "scaled_nll", "ece", "scaled_ece", "temperature"]
 _LEAD = "How much of the lack of calibration one number can mend: logits divided by the temperature that makes labels likeliest."

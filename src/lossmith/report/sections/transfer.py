@@ -2,10 +2,10 @@
 
 from markupsafe import Markup
 
-from lossmith.experiments.study_analysis import Analysis
 from lossmith.report.analysis_sections import analysis_section, measured_table
-from lossmith.report.section import Section
+from lossmith.report.elements import Section
 from lossmith.report.subject import Subject
+from lossmith.studies.study_analysis import Analysis
 
 _LEAD = "What another final layer can make of the features, and what they are worth to data that the networks never saw."
 _CAPTION = (

@@ -1,0 +1,129 @@
+"""The catalogue of losses and objectives, written for people."""
+
+import inspect
+import re
+from collections.abc import Callable
+from textwrap import shorten
+
+from lossmith.expressions.nearest import nearest
+from lossmith.expressions.printed_form import printed_call
+from lossmith.losses import LOSSES, ClassificationLoss, WeightedSum, make_loss
+from lossmith.objectives.named_objectives import OBJECTIVES, PRESETS_OF_A_LOSS, make_objective
+from lossmith.objectives.named_schedules import SCHEDULES, make_schedule
+from lossmith.objectives.published import DATA_SETS, PRESETS
+
+__all__ = ["description", "listing"]
+
+
+def listing(columns: int = 160) -> str:
+    """Return a line of at most ``columns`` characters for each loss, objective and schedule: how it is written, what it is."""
+    written_out = columns >= 120
+    losses = [(repr(loss()) if written_out else name, _summary(loss)) for name, loss in LOSSES.items()]
+    objectives = [(_call(name) if written_out else name, _summary(factory)) for name, factory in OBJECTIVES.items()]
+    schedules = [(name, _summary(schedule).removeprefix("Return ")) for name, schedule in SCHEDULES.items()]
+    width = max(len(written) for written, _ in losses + objectives)
+    titles = {
+        "": losses,
+        "\n\nObjectives, for lossmith.make_objective, which takes every loss, too:\n": objectives,
+        "\n\nSchedules of parameters, for scheduled(LOSS, PARAMETER=SCHEDULE) and lossmith.LossScheduler:\n": schedules,
+    }
+    return "".join(f"{title}{_lines(rows, width, columns)}" for title, rows in titles.items())
+
+
+def _lines(rows: list[tuple[str, str]], width: int, columns: int) -> str:
+    room = max(columns - width - 2, 30)
+    return "\n".join(f"{written:{width}}  {shorten(summary, room, placeholder=' ...')}" for written, summary in rows)
+
+
+def _call(objective: str) -> str:
+    """Return the name of an objective with the parameters that have a default."""
+    parameters = inspect.signature(OBJECTIVES[objective]).parameters.values()
+    return printed_call(objective, {each.name: each.default for each in parameters if isinstance(each.default, int | float)})
+
+
+def description(expression: str) -> str:
+    """Return the documentation of one loss with its parameters, their values and ranges, or of an objective."""
+    name = expression.partition("(")[0].partition("@")[0].strip()
+    if name in OBJECTIVES:
+        return _objective_description(name, expression.strip())
+    if name in SCHEDULES:
+        return _schedule_description(expression.strip(), SCHEDULES[name])
+    if re.fullmatch(r"[a-z][\w-]*", name) and name not in LOSSES:
+        hint = nearest(name, [*LOSSES, *OBJECTIVES, *SCHEDULES])
+        raise ValueError(f"unknown loss, objective or schedule {name!r}{hint} 'lossmith list' names all.")
+    made = make_objective(expression).loss if name in PRESETS else make_loss(expression)
+    loss, name = type(made), made.name
+    parts = [f"{made}: lossmith.{loss.__name__}", _without_arguments(_documentation(loss)), _parameters(made)]
+    return "\n\n".join(part for part in (*parts, _published_by_classes(name, loss), _published(name)) if part)
+
+
+def _objective_description(name: str, expression: str) -> str:
+    if name != expression:
+        make_objective(expression)  # for its errors
+    parts = [f"{expression}: an objective, for lossmith.make_objective and lossmith compare", _documentation(OBJECTIVES[name])]
+    parameters = [f"  {_objective_parameter(each)}" for each in inspect.signature(OBJECTIVES[name]).parameters.values()]
+    if parameters:
+        parts.append("\n".join(["Parameters and their defaults:", *parameters]))
+    if name in PRESETS_OF_A_LOSS:
+        parts.append(_published_by_classes(name, PRESETS_OF_A_LOSS[name]))
+    return "\n\n".join(part for part in (*parts, _published(name)) if part)
+
+
+def _schedule_description(expression: str, made_by: Callable[..., object]) -> str:
+    if expression.endswith(")"):
+        make_schedule(expression)  # for its errors
+    title = f"{expression}: a schedule, for lossmith.objectives.make_schedule and scheduled(LOSS, PARAMETER={expression})"
+    return f"{title}\n\n{_documentation(made_by).removeprefix('Return ')}"
+
+
+def _objective_parameter(parameter: inspect.Parameter) -> str:
+    if parameter.kind is parameter.VAR_KEYWORD:
+        return "PARAMETER=SCHEDULE, for any numeric parameters of the loss"
+    if parameter.default is None:
+        return f"{parameter.name}, any; its default if not given"
+    return parameter.name if parameter.default is parameter.empty else f"{parameter.name} = {parameter.default!r}"
+
+
+def _published_by_classes(name: str, loss: type[ClassificationLoss]) -> str:
+    """Return how the presets for numbers of classes are written, and what they stand for; nothing where there are none."""
+    written = {classes: repr(loss.for_classes(classes)).removeprefix(loss.name) for classes in loss.presets}
+    lines = [f"  {name}@{classes} = {name}{parameters}" for classes, parameters in written.items()]
+    return "\n".join(["Published for a number of classes:", *lines]) if lines else ""
+
+
+def _published(name: str) -> str:
+    """Return how the presets for data sets are written, and what they stand for; nothing where there are none."""
+    if name not in PRESETS:
+        return ""
+    lines = [f"  {name}@{data}: {_preset(name, data)}" for data in DATA_SETS]
+    return "\n".join(["Published for a data set, for lossmith.make_objective and lossmith compare:", *lines])
+
+
+def _preset(name: str, data: str) -> str:
+    preset = PRESETS[name][list(DATA_SETS).index(data)]
+    of_loss = LOSSES[name].presets.get(DATA_SETS[data], {}) if name in LOSSES else {}
+    training = {"learning_rate": preset.learning_rate, "weight_decay": preset.weight_decay}
+    return ", ".join(f"{parameter} {value:.4g}" for parameter, value in {**of_loss, **preset.parameters, **training}.items())
+
+
+def _summary(made_by: Callable[..., object]) -> str:
+    return _documentation(made_by).split("\n\n")[0].replace("\n", " ")
+
+
+def _documentation(made_by: Callable[..., object]) -> str:
+    """Return the docstring as a terminal shows it best."""
+    return (inspect.getdoc(made_by) or "").replace("``", "")
+
+
+def _without_arguments(documentation: str) -> str:
+    """Leave out the section ``Args:``, where a list of the parameters with their values and ranges follows."""
+    return "\n\n".join(part for part in documentation.split("\n\n") if not part.startswith("Args:"))
+
+
+def _parameters(loss: ClassificationLoss) -> str:
+    own = {} if type(loss) is WeightedSum else loss.parameters_in_order()
+    lines = [
+        f"  {name} = {value!r}, {loss.limits[name]}" if name in loss.limits else f"  {name} = {value!r}"
+        for name, value in own.items()
+    ]
+    return "\n".join(["Parameters:", *lines]) if lines else ""

@@ -1,0 +1,1 @@
+"""From columns, texts, images and labels to tensors, fitted on training rows alone."""

@@ -1,0 +1,1 @@
+"""Wrong labels of every kind, by name."""

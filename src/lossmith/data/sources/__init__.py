@@ -1,0 +1,1 @@
+"""Where data comes from: files, folders, arrays and well-known sets."""

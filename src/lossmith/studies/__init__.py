@@ -1,0 +1,27 @@
+"""Comparisons of losses on data: plan, train, store, compare (extra ``experiments``)."""
+
+from lossmith.studies.compare import compare
+from lossmith.studies.findings import Analysis, LayerMaps
+from lossmith.studies.measures import MEASURES
+from lossmith.studies.settings import Settings, read_settings, settings_from
+from lossmith.studies.store import StoreError
+from lossmith.studies.study import Study, open_study
+from lossmith.studies.study_analysis import analyse
+
+__all__ = [
+    "MEASURES",
+    "Analysis",
+    "LayerMaps",
+    "Settings",
+    "StoreError",
+    "Study",
+    "analyse",
+    "compare",
+    "open_study",
+    "read_settings",
+    "settings_from",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

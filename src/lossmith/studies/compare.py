@@ -1,0 +1,203 @@
+"""How a comparison begins: by settings, by the folder of a study that was stopped, or in Python."""
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from lossmith.data import PreparedData, load_data
+from lossmith.expressions.quotes import quote
+from lossmith.losses import ClassificationLoss
+from lossmith.objectives.named_objectives import make_objective
+from lossmith.objectives.objective import Objective
+from lossmith.studies.comparison import Comparison
+from lossmith.studies.progress import progress_display
+from lossmith.studies.rehearsal import check_splits, rehearse
+from lossmith.studies.settings import Settings, settings_from, split_list
+from lossmith.studies.store import StoreError
+from lossmith.studies.study import Study, open_study
+from lossmith.training.checks import check_recipe
+from lossmith.training.job import Build
+
+__all__ = ["compare", "planned", "resumed"]
+
+Loss = str | nn.Module | Objective
+Losses = Loss | Iterable[Loss] | Mapping[str, Loss]
+
+STUDIES = Path("studies")
+ROOM_FOR_CONVOLUTIONS = 16  # pixels a side
+
+
+def planned(settings: Settings, *, output: Path | None = None, workers: int | None = None) -> Comparison:
+    """Return the comparison that the settings describe, with its data read and everything checked, but nothing trained.
+
+    Args:
+        settings: What the study is to do.
+        output: Its folder; by default one below ``studies`` that is free.
+        workers: How many processes train; by default one a core.
+
+    Returns:
+        The comparison, ready to train.
+
+    Raises:
+        OSError: If the data cannot be read.
+        ValueError: If a setting does not suit the data, or the folder holds another study.
+    """
+    settings.check_objectives({})
+    data = load_data(settings.data, **settings.loading)
+    return _with_model(settings, data, output, workers=workers)
+
+
+def _with_model(settings: Settings, data: PreparedData, output: Path | None, **own: Any) -> Comparison:
+    settings = settings.completed(suitable_model(data), data.num_classes)
+    check_recipe(settings.recipe, data, own_model=own.get("build") is not None)
+    check_splits(settings, data)
+    comparison = Comparison(settings, data, output or STUDIES / Path(data.name).stem, **own)
+    rehearse(settings, data, comparison.objectives(), comparison.build)
+    if not output:
+        return _in_free_folder(comparison)
+    comparison.check_folder()
+    return comparison
+
+
+def suitable_model(data: PreparedData) -> str:
+    """Return the model that suits the data: an lstm for words, a small cnn for images that have room for it, else an mlp."""
+    if not data.inputs.is_floating_point():
+        return "lstm"
+    return "small-cnn" if data.inputs.dim() == 4 and min(data.input_shape[1:]) >= ROOM_FOR_CONVOLUTIONS else "mlp"
+
+
+def _in_free_folder(comparison: Comparison) -> Comparison:
+    """Return the comparison in the first folder of its name that is free or holds the very same study."""
+    first = comparison.folder
+    for number in count(2):
+        try:
+            comparison.check_folder()
+        except StoreError:
+            comparison.folder = first.with_name(f"{first.name}-{number}")
+        else:
+            break
+    return comparison
+
+
+def resumed(folder: Path, *, workers: int | None = None) -> Comparison:
+    """Return the comparison of a study that was stopped.
+
+    Args:
+        folder: The folder of the study.
+        workers: How many processes train; by default one a core.
+
+    Returns:
+        The comparison, ready to train further.
+
+    Raises:
+        ValueError: If there is no study, it was begun in Python with parts of its own, or its data has changed.
+    """
+    study = open_study(folder)
+    if study.store.meta("from_python"):
+        brought = study.store.meta("from_python")
+        raise ValueError(f"{folder} was begun in Python with {brought}; resume it there, by the same call of compare.")
+    return Comparison(study.settings, study.load(), study.folder, workers=workers)
+
+
+def compare(
+    data: Any = "digits",
+    *,
+    losses: Losses | None = None,
+    noise: Iterable[Any] | float | str | None = None,
+    model: str | Build | None = None,
+    seeds: int | None = None,
+    output: str | Path | None = None,
+    workers: int | None = None,
+    progress: bool = True,
+    **settings: Any,
+) -> Study:
+    """Train losses on data, under label noise, over seeds, and return the study.
+
+    ``data`` is whatever :func:`lossmith.data.load_data` reads: a file, a folder, the name of a data set, a data frame, arrays.
+    ``losses`` are expressions, objectives or modules of your own, ``model`` is a name or a function ``(input shape, number of
+    classes) -> module``. Further settings are those of ``lossmith compare``, with underscores. Runs that the study in ``output``
+    has finished already are not trained again.
+
+    Args:
+        data: A file, a folder, the name of a data set, a data frame, or arrays.
+        losses: What is compared, by name or as a list; the first is the baseline. By default ten losses.
+        noise: Kinds or rates of label noise.
+        model: The name of a model, or a function that makes one.
+        seeds: How many runs of each loss and noise count.
+        output: The folder of the study; by default one below ``studies`` that is free.
+        workers: How many processes train; by default one a core.
+        progress: Whether to show a progress bar.
+        **settings: All others, such as ``epochs``, ``rates`` or ``keep``.
+
+    Returns:
+        The study, with its results.
+
+    Raises:
+        OSError: If the data cannot be read, or the folder cannot be written to.
+        TypeError: If a loss or the model is of a kind that cannot be trained.
+        ValueError: If a setting is unknown or does not suit the data, or ``output`` holds another study.
+
+    >>> study = compare("digits", losses=["ce", "gce"], noise=[0.4], seeds=3, epochs=20)  # doctest: +SKIP
+    >>> print(study.table())  # doctest: +SKIP
+    """
+    named = _named_losses(losses)
+    _check_brought(named, model)
+    own = {name: make_objective(loss) if isinstance(loss, str) else loss for name, loss in named.items() if loss != name}
+    build = model if callable(model) else None
+    _check_output(output)
+    given = {
+        "data": os.fspath(data) if isinstance(data, str | Path) else "",
+        "losses": list(named) or None,
+        "noise": noise,
+        "model": build.__name__ if build else model,
+        "seeds": seeds,
+        **settings,
+    }
+    plan = settings_from({name: value for name, value in given.items() if value is not None})
+    plan.check_objectives(own)
+    read = load_data(data, **plan.loading)
+    comparison = _with_model(plan, read, Path(output) if output else None, losses=own, build=build, workers=workers)
+    with progress_display() if progress else nullcontext() as display:
+        return comparison.train(display)
+
+
+def _check_brought(losses: Mapping[str, Any], model: Any) -> None:
+    """Raise an error that says what was expected of losses and a model of the user's own."""
+    for name, loss in losses.items():
+        if not isinstance(loss, str | nn.Module | Objective):
+            raise TypeError(
+                f"compare: losses must be expressions, objectives or modules, got {quote(name)}, a {type(loss).__name__}."
+            )
+    if isinstance(model, nn.Module):
+        expected = "a name or a function (input shape, number of classes) -> module"
+        raise TypeError(f"compare: model must be {expected}, as every run begins with a new one, got a {type(model).__name__}.")
+
+
+def _check_output(output: object) -> None:
+    if output is not None and not isinstance(output, str | Path):
+        raise TypeError(f"compare: output must be the path of a folder, got {quote(output)}.")
+
+
+def _named_losses(losses: Losses | None) -> dict[str, Loss]:
+    """Return the losses by name: a module of our own is known by its expression, another one by its class."""
+    if losses is None:
+        return {}
+    if isinstance(losses, str):
+        losses = split_list(losses)
+    elif isinstance(losses, nn.Module | Objective):
+        losses = [losses]
+    elif not isinstance(losses, Iterable):
+        raise TypeError(f"compare: losses must be expressions, objectives or modules, got {quote(losses)}.")
+    named = dict(losses) if isinstance(losses, Mapping) else {_name_of(loss): loss for loss in losses}
+    if not named:
+        raise ValueError("compare: losses must name at least one, got none; leave them out for the usual ten.")
+    return {name: repr(loss) if isinstance(loss, ClassificationLoss) else loss for name, loss in named.items()}
+
+
+def _name_of(loss: object) -> str:
+    return str(loss) if isinstance(loss, str | Objective) else repr(loss).split("\n")[0]

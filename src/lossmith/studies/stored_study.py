@@ -1,0 +1,169 @@
+"""What a study's file says of the study, each part checked against the others; and what can be made again from it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from lossmith.data import PreparedData, load_data
+from lossmith.objectives.named_objectives import make_objective
+from lossmith.studies.settings import Settings
+from lossmith.studies.store import Store
+from lossmith.studies.stored_content import StoreError, check_kinds, check_texts
+from lossmith.training.job import Build
+from lossmith.training.models.named_models import make_backbone, vocabulary_of
+
+__all__ = ["data_again", "planned_runs", "stored_data", "stored_settings", "stored_test_labels", "trained_model"]
+
+PATHS = ("validation", "test", "folder")
+"""The settings of the data that name files or folders, besides the data itself."""
+
+
+def stored_settings(store: Store) -> Settings:
+    """Return the settings of a study.
+
+    Args:
+        store: The study's file.
+
+    Returns:
+        The settings it was begun with.
+
+    Raises:
+        StoreError: If they are damaged.
+    """
+    stored = store.meta("settings")
+    with store.explained("table meta, settings"):
+        settings = Settings.from_json(stored)
+        check_texts("data and losses", (settings.data, *settings.losses))
+        return settings
+
+
+def stored_data(store: Store) -> dict[str, Any]:
+    """Return what is known of a study's data without reading it again.
+
+    Args:
+        store: The study's file.
+
+    Returns:
+        Its source, name, rows of each split, classes and notes.
+
+    Raises:
+        StoreError: If any of it is damaged.
+    """
+    about: dict[str, Any] = store.meta("data")
+    with store.explained("table meta, data"):
+        check_kinds(about, {"source": str, "name": str, "rows": dict, "classes": list, "notes": list})
+        check_kinds(about["rows"], dict.fromkeys(("train", "validation", "test"), int))
+        for name in ("classes", "notes"):
+            check_texts(name, about[name])
+    return about
+
+
+def stored_test_labels(store: Store, num_classes: int) -> np.ndarray:
+    """Return the true classes of the test split.
+
+    Args:
+        store: The study's file.
+        num_classes: The number of classes of the study's data.
+
+    Returns:
+        A class for each row of the split.
+
+    Raises:
+        StoreError: If there are none, or others than the data has.
+    """
+    stored = store.meta("test_labels")
+    with store.explained("table meta, test_labels"):
+        if not stored or not all(type(label) is int and 0 <= label < num_classes for label in stored):
+            raise ValueError(f"must be classes from 0 to {num_classes - 1}")
+        return np.asarray(stored)
+
+
+def planned_runs(store: Store, settings: Settings) -> list[dict[str, Any]]:
+    """Return the finished runs of a study, each of which its settings must know.
+
+    Args:
+        store: The study's file.
+        settings: Those of the study.
+
+    Returns:
+        The runs, in the order in which they were finished.
+
+    Raises:
+        StoreError: If a run is damaged, or is not among the settings.
+    """
+    runs = store.runs()
+    for run in runs:
+        with store.explained(f"table run, run {run['id']}"):
+            if run["loss"] not in settings.losses or run["noise"] not in settings.noise or run["seed"] < 0:
+                raise ValueError("its loss, noise or seed is not among the settings of the study")
+            if missing := {"accuracy", "validation_accuracy"} - run.keys():
+                raise ValueError(f"measures must hold {missing.pop()}")
+    return runs
+
+
+def data_again(store: Store, settings: Settings) -> PreparedData:
+    """Read the data of a study again, and make sure that it is the same.
+
+    Args:
+        store: The study's file.
+        settings: Those of the study.
+
+    Returns:
+        The data with its splits.
+
+    Raises:
+        OSError: If it cannot be read.
+        ValueError: If it has changed since, or was given in Python.
+    """
+    folder = store.file.parent
+    if not settings.data:
+        raise ValueError(f"{folder}: the study was begun in Python with data of its own, which it does not hold.")
+    loading = {name: _found(store, value) if name in PATHS else value for name, value in settings.loading.items()}
+    data = load_data(_found(store, settings.data), **loading)
+    if data.fingerprint() != store.meta("fingerprint"):
+        raise ValueError(f"{folder}: the data {settings.data!r} has changed since the study began.")
+    return data
+
+
+def _found(store: Store, value: Any) -> Any:
+    """Return a file by its place below the directory that the study was begun in, if it is there; else what was given."""
+    place = Path(store.meta("directory") or "", value) if isinstance(value, str) else None
+    return str(place) if place is not None and place.exists() else value
+
+
+def trained_model(store: Store, settings: Settings, run: int, data: PreparedData, build: Build | None = None) -> nn.Module:
+    """Return the trained model of a run, in evaluation mode, where the study keeps weights.
+
+    Args:
+        store: The study's file.
+        settings: Those of the study.
+        run: The number of the run.
+        data: The study's, which says how many inputs and classes there are.
+        build: The model of the user's own, where the study has one.
+
+    Returns:
+        The module, which turns inputs into logits.
+
+    Raises:
+        StoreError: If there is no such run, no weights were kept, or they do not fit the model.
+        ValueError: If the model was the user's own, and is not at hand.
+    """
+    weights = store.weights(run)
+    model = _untrained_model(store, settings, run, data) if build is None else build(data.input_shape, data.num_classes)
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise StoreError(f"{store.file}: table array, weights of run {run} do not fit the model: {error}") from error
+    return model.eval()
+
+
+def _untrained_model(store: Store, settings: Settings, run: int, data: PreparedData) -> nn.Module:
+    if "a model of its own" in (store.meta("from_python") or ""):
+        raise ValueError(f"{store.file.parent}: the study was begun in Python with a model of its own, which it does not hold.")
+    backbone = make_backbone(settings.recipe.model, data.input_shape, vocabulary=vocabulary_of(data.inputs))
+    loss = next(each["loss"] for each in planned_runs(store, settings) if each["id"] == run)
+    brought = loss in (store.meta("brought") or {})
+    objective = make_objective("ce" if brought else loss)  # a loss of the user's own has a plain final layer
+    return objective.build(backbone, data.num_classes).model

@@ -1,0 +1,181 @@
+"""The parts of an analysis, put together for each noise level."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import pandas as pd
+
+from lossmith.analysis.run_tables import agreement_tables, by_loss, cross_fitted_calibration, ensemble_table
+from lossmith.data import PreparedData, load_data, make_noise
+from lossmith.expressions.limits import is_whole
+from lossmith.studies.findings import Analysis
+from lossmith.studies.progress import ProgressDisplay
+from lossmith.studies.study import Study
+from lossmith.studies.study_analysis.features import TRANSFER_ROWS, feature_table, relearned_classifiers, separation_of_runs
+from lossmith.studies.study_analysis.runs import LevelRuns, across_seeds
+from lossmith.studies.study_analysis.trained_models import TrainedModels
+
+__all__ = ["analyse"]
+
+FOLDS = 5
+"""Parts of the test split by which temperatures are chosen and judged in turn."""
+
+
+class Again(NamedTuple):
+    """How much is done again by the models."""
+
+    seeds: int
+    rows: int
+    transfer_to: tuple[PreparedData, ...]
+
+
+def analyse(
+    study: Study,
+    noise: Sequence[str | float] | str | float | None = None,
+    *,
+    transfer_to: Sequence[str] = (),
+    seeds: int = 2,
+    rows: int = 500,
+    display: ProgressDisplay | None = None,
+) -> dict[str, Analysis]:
+    """Measure what the losses of a finished study do, store it in the study's file, and return it by noise level.
+
+    ``noise`` are noise levels of the study, by default the first and the one with most wrong labels. ``transfer_to`` is other
+    data, as :func:`lossmith.data.load_data` reads it, with inputs like the study's. Where models run again, ``seeds`` runs of
+    each loss do, on ``rows`` test rows. Class separation and transfer need features, similarity of layers and robustness need
+    weights; a study keeps them with ``keep=["features", "weights"]``.
+
+    Args:
+        study: A study whose runs are all finished.
+        noise: The noise levels to analyse.
+        transfer_to: Other data whose inputs have the same shape, as files or names.
+        seeds: The runs of each loss whose models run again.
+        rows: The test rows that they run on.
+        display: Shows how far it is.
+
+    Returns:
+        What was found, by noise level.
+
+    Raises:
+        ValueError: If the study is not finished or has no such noise, other data does not fit, or a number is below 1.
+
+    >>> from lossmith.studies import open_study
+    >>> analyse(open_study("studies/digits"))["none"].calibration  # doctest: +SKIP
+    """
+    for name, value in {"seeds": seeds, "rows": rows}.items():
+        if not is_whole(value) or value < 1:
+            raise ValueError(f"analyse: {name} must be a whole number >= 1, got {value!r}.")
+    _check_finished(study)
+    levels = _chosen_levels(study, [noise] if isinstance(noise, str | int | float) else noise)
+    again = Again(seeds, rows, tuple(_other_data(study, source) for source in transfer_to))
+    display = display or ProgressDisplay()
+    found = {}
+    for level in levels:
+        runs = LevelRuns(study, level)
+        analysis = _with_features(_of_predictions(runs, display), runs, display)
+        found[level] = _with_models(analysis, runs, again, display)
+        study.store_analysis(found[level])
+    return found
+
+
+def _check_finished(study: Study) -> None:
+    done, planned = study.progress()
+    if done < planned:
+        raise ValueError(
+            f"analyse: {study.folder} is not finished, {done} of {planned} runs are. Go on with: lossmith resume {study.folder}"
+        )
+
+
+def _chosen_levels(study: Study, asked: Sequence[str | float] | None) -> list[str]:
+    levels = study.settings.noise
+    if asked is None:
+        rates = study.results.groupby("noise").noise_rate.mean()
+        return list(dict.fromkeys([levels[0], str(rates.idxmax())]))
+    named = [repr(make_noise(level)) for level in asked]
+    for level in named:
+        if level not in levels:
+            raise ValueError(f"analyse: noise must be one of {', '.join(levels)}, got {level!r}.")
+    return list(dict.fromkeys(named))
+
+
+def _other_data(study: Study, source: str) -> PreparedData:
+    """Read other data, of which the study's models must be able to make features."""
+    if "weights" not in study.settings.recipe.keep:
+        raise ValueError(f"analyse: transfer_to needs weights; {_not_kept('weights')}")
+    other, own = load_data(source, rows=TRANSFER_ROWS), study.load()
+    if other.input_shape != own.input_shape or other.inputs.dtype != own.inputs.dtype:
+        raise ValueError(f"analyse: inputs of {source} must have the study's shape, {own.input_shape}, got {other.input_shape}.")
+    return other
+
+
+def _of_predictions(runs: LevelRuns, display: ProgressDisplay) -> Analysis:
+    """Return what can be measured of every study."""
+    calibration = by_loss(_calibrations(runs, display))
+    agreement = agreement_tables(runs.predictions, runs.study.test_labels, across_seeds=across_seeds(runs.usable))
+    return Analysis(
+        runs.noise,
+        calibration,
+        agreement.losses,
+        agreement.runs,
+        agreement.dendrogram.brackets,
+        ensembles=_ensembles(runs),
+        notes=(f"Left out, since they diverged: {'; '.join(runs.diverged)}.",) if runs.diverged else (),
+    )
+
+
+def _calibrations(runs: LevelRuns, display: ProgressDisplay) -> Iterator[tuple[str, dict[str, float]]]:
+    display.start(f"calibration, {runs.noise}", len(runs.usable))
+    folds = min(FOLDS, len(runs.study.test_labels))
+    for run in runs.predictions.values():
+        yield run.loss, cross_fitted_calibration(run, runs.study.test_labels, folds=folds)
+        display.advance(1)
+
+
+def _ensembles(runs: LevelRuns) -> pd.DataFrame | None:
+    losses = [run.loss for run in runs.usable]
+    repeated = any(losses.count(loss) > 1 for loss in losses)
+    return ensemble_table(runs.predictions, runs.study.test_labels) if repeated else None
+
+
+def _with_features(analysis: Analysis, runs: LevelRuns, display: ProgressDisplay) -> Analysis:
+    if not runs.keeps("features"):
+        return _noted(analysis, f"No class separation and no transfer: {_not_kept('features')}")
+    transfer = relearned_classifiers(runs, display)
+    measured = replace(
+        analysis, separation=separation_of_runs(runs, display), features=feature_table(runs, display), transfer=transfer
+    )
+    return measured if transfer is not None else _noted(measured, "No transfer: too few test rows to learn from and to judge by.")
+
+
+def _with_models(analysis: Analysis, runs: LevelRuns, again: Again, display: ProgressDisplay) -> Analysis:
+    missing = "No similarity of layers and no damaged inputs:"
+    if runs.study.store.meta("from_python"):
+        return _noted(analysis, f"{missing} the study was run in Python with {runs.study.store.meta('from_python')}.")
+    if not runs.keeps("weights"):
+        return _noted(analysis, f"{missing} {_not_kept('weights')}")
+    models = TrainedModels(runs, seeds=again.seeds, rows=again.rows)
+    transfers = [models.transfer_table(data, display) for data in again.transfer_to]
+    corruption = models.corruption_table(display)
+    measured = replace(
+        analysis,
+        layers=models.layer_maps(display),
+        corruption=corruption,
+        transfer=_side_by_side([analysis.transfer, *transfers]),
+    )
+    return measured if corruption is not None else _noted(measured, "No damaged inputs: there is no damage for words.")
+
+
+def _not_kept(what: str) -> str:
+    return f"the study keeps no {what}, as one made by 'lossmith compare --analyse' does."
+
+
+def _noted(analysis: Analysis, note: str) -> Analysis:
+    return replace(analysis, notes=(*analysis.notes, note))
+
+
+def _side_by_side(tables: Sequence[pd.DataFrame | None]) -> pd.DataFrame | None:
+    """Return tables of the same losses as one; the number of runs is that of the first."""
+    known = [table for table in tables if table is not None]
+    rest = [table.drop(columns="runs", level=0) for table in known[1:]]
+    return pd.concat([known[0], *rest], axis=1) if known else None

@@ -1,0 +1,50 @@
+"""Advice, written for people."""
+
+import math
+
+from lossmith.theory.advice import Advice, Candidate
+
+__all__ = ["table"]
+
+HEADINGS = ("loss", "overlap", "verdict", "use", "overlap", "bound", "symmetric", "slope", "wrong")
+
+
+def table(advice: Advice) -> str:
+    """Return a line for each loss, the recommendations, and what the columns mean."""
+    rows = [HEADINGS, *(_cells(candidate) for candidate in advice.candidates)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    numbered = [f"{place}. {each.loss}: {each.reason}." for place, each in enumerate(advice.recommendations, 1)]
+    found = numbered or ["None of these losses learns with so many classes."]
+    if advice.is_hopeless:
+        found.append("But with so many wrong labels the true one is no more frequent than others: no loss can tell which it is.")
+    title = f"{advice.num_classes} classes, {advice.noise:.0%} wrong labels, logits of spread {advice.sigma:g}"
+    return "\n".join([title, "", *lines, "", "Recommended", *found, "", _legend(advice)])
+
+
+def _cells(candidate: Candidate) -> tuple[str, ...]:
+    if candidate.verdict == "unfit":
+        return candidate.loss, "", "unfit", candidate.correction, "", "", "", "", ""
+    changed = candidate.use != candidate.loss
+    return (
+        candidate.loss,
+        f"{candidate.overlap:.3f}",
+        candidate.verdict,
+        candidate.use if changed else ("as it is" if candidate.learns else "-"),
+        f"{candidate.use_overlap:.3f}" if changed else "",
+        f"{candidate.bound:.3g}" if candidate.bounded else "none",
+        "yes" if candidate.symmetric else "no",
+        "cut off" if math.isinf(candidate.outlier_slope) else f"{abs(candidate.outlier_slope):.2f}",
+        f"{candidate.wrong_label_share:.0%}",
+    )
+
+
+def _legend(advice: Advice) -> str:
+    return f"""\
+overlap    how much of a fresh network's output meets a gradient, 0 to 1; from 0.05 on, losses learnt in published trainings
+verdict    learns; weak: gradients too small for usual learning rates; slow; stalls
+use        as published for so many classes; or as strong at the start as with {advice.reference_classes}; or with a logit bias
+bound      the largest loss that one example can have; bound, symmetric, slope and wrong are those of the loss to use
+symmetric  whether the losses under all labels add up to a constant
+slope      power of p with which the pull of an improbable label vanishes; 0: it never gives up, 1: as the mean absolute error
+wrong      share of the pull that wrong labels have once the network doubts them"""

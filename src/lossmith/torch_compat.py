@@ -1,0 +1,129 @@
+"""Every private or recent name of torch that the library uses, each probed once, with a public way where it is absent.
+
+Nothing else in the library touches what torch does not promise. A probe that fails costs speed or a clearer error, never a
+right result: ``LOSSMITH_TORCH_PROBES=off`` switches all of them off, and the tests run with that, too.
+"""
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import reduce
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+__all__ = [
+    "apply_outside_transforms",
+    "are_transforms_active",
+    "below_autograd",
+    "is_autocast_enabled",
+    "is_constant",
+    "is_graph_kept",
+    "is_in_forward_mode",
+    "is_one_of_many_gradients",
+    "is_traced",
+    "refuse_forward_mode_twice",
+    "weight_norm_backward",
+]
+
+_PROBES_ARE_OFF = os.environ.get("LOSSMITH_TORCH_PROBES") == "off"
+
+
+def _probe(path: str, otherwise: Any = None) -> Any:
+    """Return what is found under a dotted name within torch, or something else where there is no such thing."""
+    if _PROBES_ARE_OFF:
+        return otherwise
+    try:
+        return reduce(getattr, path.split("."), torch)
+    except AttributeError:
+        return otherwise
+
+
+_is_jit_tracing = _probe("_C._is_tracing")
+_TELLS_CONSTANTS = not _PROBES_ARE_OFF and tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 9)
+_functorch_is_active = _probe("_C._are_functorch_transforms_active")
+_dispatch_modes = _probe("_C._len_torch_dispatch_stack")
+_is_key_included = _probe("_C._dispatch_tls_is_dispatch_key_included")
+_pre_dispatch = _probe("_C.DispatchKey.PreDispatch")
+_keeps_graph = _probe("_C._autograd._get_current_graph_task_keep_graph")
+_is_batched = _probe("_C._functorch.is_legacy_batchedtensor")
+_interpreters = _probe("_C._functorch.get_interpreter_stack")
+_jvp_transform = _probe("_C._functorch.TransformType.Jvp")
+_forward_level = _probe("autograd.forward_ad._current_level")
+
+
+def are_transforms_active() -> bool:
+    """Return whether ``torch.func`` maps or differentiates what runs now; if torch does not tell, it may."""
+    return True if _functorch_is_active is None else bool(_functorch_is_active())
+
+
+def is_traced() -> bool:
+    """Return whether tensors may have no values: in torch.compile, or in a mode such as ``FakeTensorMode`` or ``make_fx``."""
+    if torch.compiler.is_compiling() or (_is_jit_tracing is not None and _is_jit_tracing()):
+        return True
+    if _dispatch_modes is None or _is_key_included is None or _pre_dispatch is None:
+        return True
+    return bool(_dispatch_modes() > 0 or _is_key_included(_pre_dispatch))
+
+
+def is_in_forward_mode() -> bool:
+    """Return whether tensors may have tangents, which gradients inherit although no gradient is recorded."""
+    return True if _forward_level is None else bool(forward_ad._current_level >= 0)
+
+
+def is_graph_kept() -> bool:
+    """Return whether the graph that is being differentiated may be differentiated again."""
+    return True if _keeps_graph is None else bool(_keeps_graph())
+
+
+def is_one_of_many_gradients(grad: Tensor) -> bool:
+    """Return whether a gradient stands for many, as ``torch.autograd.grad(is_grads_batched=True)`` hands them over."""
+    return True if _is_batched is None else bool(_is_batched(grad))
+
+
+def is_autocast_enabled(device: str) -> bool:
+    """Return whether autocast is on for a type of device; a type that knows no autocast has none."""
+    try:
+        return torch.is_autocast_enabled(device)
+    except RuntimeError:
+        return False
+
+
+def is_constant(number: float) -> bool:
+    """Return whether a number is a constant of the graph that is being compiled, and not an input of it."""
+    if not torch.compiler.is_compiling():
+        return True
+    if not _TELLS_CONSTANTS:
+        return False
+    from torch.fx.experimental.symbolic_shapes import has_static_value  # heavy, and needed by nothing but compilation
+
+    return has_static_value(number)
+
+
+def refuse_forward_mode_twice() -> None:
+    """Raise an error where the tangent of a custom ``jvp`` is differentiated in forward mode, which torch takes for 0."""
+    if _interpreters is None or _jvp_transform is None:
+        return
+    if sum(level.key() == _jvp_transform for level in _interpreters() or []) > 1:
+        raise NotImplementedError("forward mode over forward mode is not possible here: use torch.func.hessian.")
+
+
+def below_autograd() -> AbstractContextManager[object]:
+    """Return a context that tells operations once that nothing is recorded, instead of letting each of them find out."""
+    context: AbstractContextManager[object] = _below_autograd()
+    return context
+
+
+_below_autograd: Callable[[], Any] = _probe("_C._AutoDispatchBelowAutograd", nullcontext)
+
+
+def apply_outside_transforms(function: type[torch.autograd.Function]) -> Callable[..., Any]:
+    """Return ``function.apply`` without what it does for ``torch.func`` alone."""
+    plain = None if _PROBES_ARE_OFF else getattr(super(torch.autograd.Function, function), "apply", None)
+    return plain or function.apply
+
+
+weight_norm_backward: Callable[..., tuple[Tensor, Tensor]] | None = _probe("ops.aten._weight_norm_interface_backward.default")
+"""The gradient of ``lengths * v / ||v||`` in one pass: takes grad, v, lengths, norms and the dimension that is kept."""

@@ -1,0 +1,25 @@
+"""Training: many runs of the same architecture as one batched model, over several processes."""
+
+from typing import TYPE_CHECKING
+
+from lossmith.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from lossmith.training.job import *
+    from lossmith.training.learning_rate_schedules import *
+    from lossmith.training.models.named_models import *
+    from lossmith.training.recipe import *
+    from lossmith.training.stacks.optimizers import *
+    from lossmith.training.workers import *
+
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "job": ["Build", "Job"],
+        "learning_rate_schedules": ["LEARNING_RATE_SCHEDULES"],
+        "models.named_models": ["MODELS", "Backbone", "make_backbone"],
+        "recipe": ["CURVES", "Recipe", "Run", "Trained"],
+        "stacks.optimizers": ["OPTIMIZERS"],
+        "workers": ["Progress", "train_all"],
+    },
+)

@@ -1,0 +1,49 @@
+"""What the engine trains: a run with its objective and its labels."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from lossmith.objectives.objective import Objective
+from lossmith.training.recipe import Run
+
+__all__ = ["Build", "Job"]
+
+Build = Callable[[tuple[int, ...], int], nn.Module]
+"""A user's own model: from the shape of an input and the number of classes to a module that returns logits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One run with all that its training needs besides the data and the recipe."""
+
+    run: Run
+    objective: Objective | nn.Module
+    """What is trained; or a user's own loss, any module that turns logits and targets into a number."""
+    train_labels: Tensor
+    """The labels of the training rows, in their order, as the run sees them."""
+    validation_labels: Tensor
+    """The same for the validation rows."""
+
+
+class Architecture(NamedTuple):
+    """What runs must share to be trained as one."""
+
+    head: str
+    passes: int
+
+
+def architecture(job: Job) -> Architecture:
+    """Return what a job must have in common with others of its stack.
+
+    Args:
+        job: A run with its objective.
+
+    Returns:
+        The final layer and the number of passes.
+    """
+    if not isinstance(job.objective, Objective):
+        return Architecture(repr(nn.Linear), 1)
+    return Architecture(repr(job.objective.head), 2 if job.objective.two_passes else 1)

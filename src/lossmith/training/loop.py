@@ -1,0 +1,209 @@
+"""Training of many runs as one model."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from lossmith.data.prepared import PreparedData
+from lossmith.training.batches import Batch, Batches, Mixup
+from lossmith.training.checks import check_stack
+from lossmith.training.job import Build, Job
+from lossmith.training.learning_rate_schedules import LEARNING_RATE_SCHEDULES, Moment
+from lossmith.training.recipe import Recipe, Trained
+from lossmith.training.records import Answers, Record, epoch_shares
+from lossmith.training.seeds import seeded
+from lossmith.training.stacks.optimizers import OPTIMIZERS
+from lossmith.training.stacks.stacked_losses import StackedLosses, loss_key, predict_proba
+from lossmith.training.stacks.stacked_model import StackedModel, build_model, can_be_stacked
+
+__all__ = ["train_stack"]
+
+OnEpoch = Callable[[int, int], object]
+"""Called with the number of the epoch that is over, from 1, and how many there are."""
+
+
+def train_stack(
+    jobs: Sequence[Job],
+    data: PreparedData,
+    recipe: Recipe,
+    *,
+    build: Build | None = None,
+    on_epoch: OnEpoch | None = None,
+) -> list[Trained]:
+    """Train runs of one architecture as one model, and return what each gave, in their order.
+
+    Each gives the numbers that it would give alone, to rounding.
+
+    Args:
+        jobs: The runs, with their objectives and labels.
+        data: What they are trained on.
+        recipe: How they are trained.
+        build: Makes a user's own model in place of the recipe's.
+        on_epoch: Called after each epoch.
+
+    Returns:
+        What each run gave.
+
+    Raises:
+        ValueError: If the runs do not share an architecture.
+    """
+    check_stack(jobs)
+    if len(jobs) > 1 and not can_be_stacked(build_model(jobs[0], data, recipe, build), data):
+        return [result for job in jobs for result in train_stack([job], data, recipe, build=build, on_epoch=on_epoch)]
+    order = sorted(range(len(jobs)), key=lambda number: loss_key(jobs[number]))
+    training = _Training([jobs[number] for number in order], data, recipe, build)
+    for epoch in range(1, recipe.epochs + 1):
+        training.run_epoch(epoch)
+        if on_epoch is not None:
+            on_epoch(epoch, recipe.epochs)
+        if not training.active:
+            break
+    results = dict(zip(order, training.results(), strict=True))
+    return [results[number] for number in range(len(jobs))]
+
+
+class _Training:
+    """A stack in training. Whatever has a row for each run has one only for the runs that are active."""
+
+    def __init__(self, jobs: Sequence[Job], data: PreparedData, recipe: Recipe, build: Build | None) -> None:
+        self.jobs, self.data, self.recipe = jobs, data, recipe
+        seeds = [job.run.seed for job in jobs]
+        self.model = StackedModel([build_model(job, data, recipe, build) for job in jobs], seeds)
+        options = {"momentum": recipe.momentum} if recipe.optimizer == "sgd" else {}
+        self.optimizer = OPTIMIZERS[recipe.optimizer](self.model.parameters, self.model.decay, **options)
+        self.losses = StackedLosses(jobs, recipe.epochs)
+        self.answers = _answers(jobs, data)
+        self.batches = Batches(data.inputs, data.train, self.answers.train, seeds, recipe.batch_size)
+        self.mixup = Mixup(recipe.mixup, seeds, data.num_classes) if recipe.mixup else None
+        self.rates = torch.tensor([[job.run.learning_rate] for job in jobs])
+        self.average: Tensor | None = None
+        self.records = [Record() for _ in jobs]
+        self.chosen = self.model.weights.clone()
+        """The weights whose predictions count, of all runs."""
+        self.active = list(range(len(jobs)))
+        self.rows = torch.cat([data.train, data.validation, data.test])
+
+    def run_epoch(self, epoch: int) -> None:
+        """Train for one epoch, and write down what came of it."""
+        start = time.perf_counter()
+        with seeded(self.jobs[0].run.seed, f"epoch {epoch}"):  # for modules with randomness of their own, which train alone
+            losses = self._train(epoch)
+        self.losses.step()
+        self._write_down(epoch, losses, time.perf_counter() - start)
+        self._drop_finished(epoch)
+
+    def _train(self, epoch: int) -> Tensor:
+        """Return the mean loss of each run."""
+        total, rows = torch.zeros(len(self.active), dtype=torch.double), 0
+        self.model.template.train()
+        factor = LEARNING_RATE_SCHEDULES[self.recipe.schedule]
+        for number, batch in enumerate(self.batches.epoch()):
+            rates = self.rates * factor(Moment(epoch - 1, number, len(self.batches), self.recipe.epochs))
+            size = batch.target.shape[1]
+            total += size * self._step(batch if self.mixup is None else self.mixup(batch), rates)
+            rows += size
+        return total / rows
+
+    def _step(self, batch: Batch, rates: Tensor) -> Tensor:
+        """Return the losses of one batch, after learning from it."""
+        total = torch.zeros(len(self.active))
+        for turn in range(self.losses.passes):
+            losses = self._finite_losses(self.model.logits(batch.inputs), batch, turn)
+            self.optimizer.step(self.model.gradient(losses), rates)
+            total += losses.detach()
+        if self.recipe.averaging:
+            self._update_average()
+        return total
+
+    def _finite_losses(self, logits: Tensor, batch: Batch, turn: int) -> Tensor:
+        """Keep logits that are not finite from losses that refuse them: what such a run loses is NaN."""
+        if math.isfinite(logits.detach().sum().item()):
+            return self.losses(logits, batch, turn)
+        finite = logits.detach().isfinite().flatten(1).all(1)
+        losses = self.losses(torch.where(finite.view(-1, 1, 1), logits, 0.0), batch, turn)
+        return torch.where(finite, losses, torch.nan)
+
+    def _update_average(self) -> None:
+        if self.average is None:
+            self.average = self.model.weights.clone()
+        else:
+            self.average.lerp_(self.model.weights, 1 - self.recipe.averaging)
+
+    def _write_down(self, epoch: int, losses: Tensor, seconds: float) -> None:
+        start = time.perf_counter()
+        weights = self.model.weights if self.average is None else self.average
+        predicted = self.model.classes(self.data.inputs, self.rows, weights)
+        finite = (losses.isfinite() & (predicted >= 0).all(1)).tolist()
+        shares = {name: values.tolist() for name, values in epoch_shares(predicted, self.answers).items()}
+        curves = {"train_loss": losses.tolist(), **shares}
+        share = (seconds + time.perf_counter() - start) / len(self.active)
+        for row, run in enumerate(self.active):
+            record = self.records[run]
+            record.seconds += share
+            if not finite[row]:
+                record.diverged = True
+                continue
+            for name, values in curves.items():
+                record.curves[name].append(values[row])
+            self._choose(record, epoch, run, weights[row])
+
+    def _choose(self, record: Record, epoch: int, run: int, weights: Tensor) -> None:
+        accuracy = record.curves["validation_accuracy"][-1]
+        better = accuracy > record.best
+        if better:
+            record.best, record.best_epoch = accuracy, epoch
+        if better or self.recipe.select == "last":
+            record.epoch = epoch
+            self.chosen[run] = weights
+
+    def _drop_finished(self, epoch: int) -> None:
+        """Go on without runs that diverged or got no better for too long."""
+        patience = self.recipe.patience or self.recipe.epochs
+        records = [self.records[run] for run in self.active]
+        going = [row for row, own in enumerate(records) if not own.diverged and epoch - own.best_epoch < patience]
+        if len(going) == len(self.active):
+            return
+        self.active = [self.active[row] for row in going]
+        rows = torch.tensor(going, dtype=torch.long)
+        self.model.keep(rows)
+        self.optimizer.keep(rows, self.model.parameters)
+        self.batches.keep(rows)
+        self.losses.keep(rows)
+        self.answers = self.answers.keep(rows)
+        self.rates = self.rates[rows]
+        self.average = None if self.average is None else self.average[rows]
+        if self.mixup is not None:
+            self.mixup.keep(rows)
+
+    def results(self) -> list[Trained]:
+        """Return what each run gave."""
+        inputs, rows = self.data.inputs, self.data.test
+        logits = self.model.predict(inputs, rows, self.chosen)
+        features = self.model.features(inputs, rows, self.chosen) if "features" in self.recipe.keep else None
+        return [
+            Trained(
+                run=job.run,
+                curves=record.padded(self.recipe.epochs),
+                epoch=record.epoch,
+                test_logits=logits[number].numpy(),
+                test_probabilities=predict_proba(job.objective, logits[number]).numpy(),
+                seconds=record.seconds,
+                diverged=record.diverged,
+                test_features=None if features is None else features[number].numpy(),
+                weights=self.model.state_dict(self.chosen[number]) if "weights" in self.recipe.keep else {},
+            )
+            for number, (job, record) in enumerate(zip(self.jobs, self.records, strict=True))
+        ]
+
+
+def _answers(jobs: Sequence[Job], data: PreparedData) -> Answers:
+    truth = data.labels if data.true_labels is None else data.true_labels
+    return Answers(
+        train=torch.stack([job.train_labels for job in jobs]),
+        truth=truth[data.train],
+        validation=torch.stack([job.validation_labels for job in jobs]),
+        test=truth[data.test],
+    )

@@ -1,0 +1,194 @@
+"""Models by name. Each is a backbone that turns inputs into features; the objective puts the final layer on top."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence
+
+from lossmith.expressions.nearest import nearest
+from lossmith.training.models.resnet import ResidualNetwork
+
+__all__ = ["MODELS", "Backbone", "make_backbone"]
+
+
+class Inputs(NamedTuple):
+    """What a model is made for."""
+
+    shape: tuple[int, ...]
+    vocabulary: int
+    """Number of words, where inputs are words as numbers; else 0."""
+
+
+class Backbone(nn.Sequential):
+    """Layers that make ``out_features`` features of an input."""
+
+    def __init__(self, *layers: nn.Module, out_features: int) -> None:
+        super().__init__(*layers)
+        self.out_features = out_features
+
+
+def _linear(inputs: Inputs) -> nn.Module:
+    """No layer but the final one."""
+    return Backbone(nn.Flatten(), out_features=math.prod(inputs.shape))
+
+
+def _perceptron(shape: tuple[int, ...], *widths: int) -> Backbone:
+    layers: list[nn.Module] = [nn.Flatten()]
+    before = math.prod(shape)
+    for width in widths:
+        layers += [nn.Linear(before, width), nn.ReLU()]
+        before = width
+    return Backbone(*layers, out_features=before)
+
+
+def _mlp(inputs: Inputs) -> nn.Module:
+    """Two hidden layers of 128."""
+    return _perceptron(inputs.shape, 128, 128)
+
+
+def _mlp1024(inputs: Inputs) -> nn.Module:
+    """Three hidden layers of 1024, 512 and 512, as Staats, Thamm and Rosenow have them."""
+    backbone = _perceptron(inputs.shape, 1024, 512, 512)
+    for layer in backbone:
+        if isinstance(layer, nn.Linear):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+    return backbone
+
+
+def _two_convolutions(inputs: Inputs, first: int, second: int, *, kernel: int, width: int) -> list[nn.Module]:
+    """Return convolutions of ``first`` and ``second`` channels, each with pooling, and a layer on top."""
+    channels, *size = inputs.shape
+    return [
+        nn.Conv2d(channels, first, kernel, padding="same"),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(first, second, kernel, padding="same"),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(second * (size[0] // 4) * (size[1] // 4), width),
+        nn.ReLU(),
+    ]
+
+
+def _cnn(inputs: Inputs) -> nn.Module:
+    """Two convolutions with pooling and a layer of 1024 with dropout, as Amid et al. have them for MNIST."""
+    return Backbone(*_two_convolutions(inputs, 32, 64, kernel=5, width=1024), nn.Dropout(0.25), out_features=1024)
+
+
+def _small_cnn(inputs: Inputs) -> nn.Module:
+    """Two convolutions of 16 and 32 channels with pooling and a layer of 128, for processors without much patience."""
+    return Backbone(*_two_convolutions(inputs, 16, 32, kernel=3, width=128), out_features=128)
+
+
+def _resnet20(inputs: Inputs) -> nn.Module:
+    """The residual network of 20 layers for small images."""
+    return ResidualNetwork(inputs.shape[0], blocks=3)
+
+
+def _resnet32(inputs: Inputs) -> nn.Module:
+    """The residual network of 32 layers for small images."""
+    return ResidualNetwork(inputs.shape[0], blocks=5)
+
+
+class LastState(nn.Module):
+    """Texts as numbers of words, 0 where a text is over, to what an LSTM remembers at the end of each."""
+
+    def __init__(self, vocabulary: int, width: int = 64) -> None:
+        super().__init__()
+        self.out_features = width
+        self.words = nn.Embedding(vocabulary, width, padding_idx=0)
+        self.memory = nn.LSTM(width, width, batch_first=True)
+
+    def forward(self, words: Tensor) -> Tensor:
+        """Return features ``(n, width)`` of words ``(n, length)``.
+
+        Args:
+            words: Numbers of words, 0 where a text is over.
+
+        Returns:
+            The features.
+        """
+        lengths = (words != 0).sum(1).clamp_min(1)
+        packed = pack_padded_sequence(self.words(words), lengths.cpu(), batch_first=True, enforce_sorted=False)
+        _, (last, _) = self.memory(packed)
+        return last[-1]  # type: ignore[no-any-return]
+
+
+def _lstm(inputs: Inputs) -> nn.Module:
+    """Words of 64 numbers and an LSTM of the same width."""
+    return LastState(inputs.vocabulary)
+
+
+class Model(NamedTuple):
+    """A model of the catalogue."""
+
+    make: Callable[[Inputs], nn.Module]
+    takes: str
+    """``anything`` but words, ``images`` or ``words``."""
+    summary: str
+
+
+def _model(make: Callable[[Inputs], nn.Module], takes: str = "anything") -> Model:
+    return Model(make, takes, (make.__doc__ or "").strip())
+
+
+MODELS: dict[str, Model] = {
+    "linear": _model(_linear),
+    "mlp": _model(_mlp),
+    "mlp1024": _model(_mlp1024),
+    "small-cnn": _model(_small_cnn, "images"),
+    "cnn": _model(_cnn, "images"),
+    "resnet20": _model(_resnet20, "images"),
+    "resnet32": _model(_resnet32, "images"),
+    "lstm": _model(_lstm, "words"),
+}
+"""Every model by name."""
+
+
+def make_backbone(name: str, input_shape: tuple[int, ...], *, vocabulary: int = 0) -> nn.Module:
+    """Return the model of that name without its final layer: features, ``out_features`` of them, of each input.
+
+    Args:
+        name: A model of the catalogue.
+        input_shape: The shape of one input.
+        vocabulary: The number of words, where inputs are words as numbers, and 0 where they are not.
+
+    Returns:
+        The backbone, with random weights.
+
+    Raises:
+        ValueError: If the model is unknown or does not take such inputs.
+
+    >>> make_backbone("mlp", (64,)).out_features
+    128
+    >>> make_backbone("cnn", (64,))
+    Traceback (most recent call last):
+    ValueError: make_backbone: cnn takes images (channels, height, width) of at least 4 x 4, got inputs of shape (64,).
+    """
+    if name not in MODELS:
+        raise ValueError(f"make_backbone: unknown model {name!r}{nearest(name, MODELS)}")
+    make, takes, _ = MODELS[name]
+    got = f"words in texts of length {input_shape[0]}" if vocabulary else f"inputs of shape {tuple(input_shape)}"
+    if takes == "words" and not vocabulary:
+        raise ValueError(f"make_backbone: {name} takes texts as numbers of words, got {got}.")
+    if takes == "images" and (vocabulary or len(input_shape) != 3 or min(input_shape[1:]) < 4):
+        raise ValueError(f"make_backbone: {name} takes images (channels, height, width) of at least 4 x 4, got {got}.")
+    if takes == "anything" and vocabulary:
+        raise ValueError(f"make_backbone: {name} takes numbers, got {got}; only lstm takes words.")
+    return make(Inputs(tuple(input_shape), vocabulary))
+
+
+def vocabulary_of(inputs: Tensor) -> int:
+    """Return the number of words that inputs are numbered by, or 0 where they are not words.
+
+    Args:
+        inputs: Inputs as a network takes them.
+
+    Returns:
+        One more than the largest number, or 0.
+    """
+    return 0 if inputs.is_floating_point() else int(inputs.max()) + 1

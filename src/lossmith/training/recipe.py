@@ -1,0 +1,80 @@
+"""What is trained: one run, and the recipe that all runs of a study share."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+__all__ = ["CURVES", "Recipe", "Run", "Trained"]
+
+CURVES = ("train_loss", "train_accuracy", "validation_accuracy", "test_accuracy", "false_label_accuracy", "memorised")
+"""What is measured after every epoch."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How every run of a study is trained."""
+
+    model: str = "mlp"
+    epochs: int = 40
+    batch_size: int = 64
+    optimizer: str = "sgd"
+    """``sgd`` with Nesterov momentum, or ``adam``, ``adamw``, ``adadelta``."""
+    schedule: str = "cosine"
+    """Of the learning rate: ``constant``, ``cosine``, ``steps``, ``warmup-cosine``, ``exponential``."""
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+    mixup: float = 0.0
+    """Parameter of the Beta distribution that mixing weights are drawn from; 0 mixes nothing."""
+    averaging: float = 0.0
+    """Decay of the moving average of the weights that predicts; 0 predicts with the weights themselves."""
+    patience: int = 0
+    """Epochs without a better validation accuracy after which a run stops; 0 never stops early."""
+    select: str = "last"
+    """Which epoch's predictions count: the ``last``, or the ``best`` on the validation split."""
+    keep: tuple[str, ...] = ()
+    """What to keep of each run besides its test logits: ``features`` of the test split, ``weights`` of the model."""
+
+
+class Run(NamedTuple):
+    """One training: what distinguishes it from the other runs of its study."""
+
+    loss: str
+    """The expression of an objective, or the name of a loss that the user brought."""
+    noise: str
+    """The printed form of the label noise."""
+    seed: int
+    learning_rate: float
+
+
+@dataclass
+class Trained:
+    """What one run gave."""
+
+    run: Run
+    curves: dict[str, list[float]]
+    """By name, a number for each epoch: ``train_loss``, ``train_accuracy`` (on the labels as given), ``validation_accuracy``,
+    ``test_accuracy``, ``false_label_accuracy`` (on training rows whose label is wrong: share predicted as their true class) and
+    ``memorised`` (share of the same rows predicted as the wrong label); the last two are NaN where no label is wrong.
+    All are NaN after a run has stopped early or diverged."""
+    epoch: int
+    """The epoch whose predictions count, from 1; 0, before training, where a run diverged in the first."""
+    test_logits: np.ndarray
+    """``(rows of the test split, classes)``, in single precision."""
+    test_probabilities: np.ndarray
+    """The same after the ``predict_proba`` of the loss."""
+    seconds: float
+    """Of training, of this run's share of a stack."""
+    diverged: bool = False
+    """Whether the loss or a logit stopped being finite."""
+    test_features: np.ndarray | None = None
+    """``(rows of the test split, features)``: what the final layer saw."""
+    weights: dict[str, Tensor] = field(default_factory=dict)
+    """The ``state_dict`` of the model."""
+
+    @property
+    def predicts_softmax(self) -> bool:
+        """Whether the probabilities are those of a plain softmax, which the logits tell more exactly."""
+        return np.array_equal(self.test_probabilities, torch.softmax(torch.from_numpy(self.test_logits), 1).numpy())

@@ -1,0 +1,62 @@
+"""Which runs are trained together."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from lossmith.data.prepared import PreparedData
+from lossmith.training.job import Architecture, Build, Job, architecture
+from lossmith.training.recipe import Recipe
+from lossmith.training.stacks.stacked_losses import loss_key
+from lossmith.training.stacks.stacked_model import build_model, can_be_stacked
+
+__all__ = ["compose_stacks"]
+
+LARGEST = 16
+"""Runs in a stack. More do not fit into the cache together, and leave processors without work at the end of a study."""
+WEIGHTS = 1 << 22
+"""Weights in a stack, of all its runs; the optimiser and the gradient have as many again."""
+
+
+def compose_stacks(jobs: Sequence[Job], data: PreparedData, recipe: Recipe, build: Build | None = None) -> list[list[int]]:
+    """Return the numbers of the jobs of each stack.
+
+    The choice depends on the jobs alone and not on the machine, and hence neither do the numbers of a study: the order in which
+    floating-point numbers are added may depend on what is stacked. Runs with equal losses come together, as one call.
+
+    Args:
+        jobs: The runs, with their objectives.
+        data: What they are trained on.
+        recipe: How they are trained.
+        build: Makes a user's own model in place of the recipe's.
+
+    Returns:
+        Places in ``jobs``, a list for each stack.
+    """
+    kinds: dict[Architecture, dict[str, list[int]]] = {}
+    for number, job in enumerate(jobs):
+        kinds.setdefault(architecture(job), {}).setdefault(loss_key(job), []).append(number)
+    stacks: list[list[int]] = []
+    for groups in kinds.values():
+        numbers = [number for group in groups.values() for number in group]
+        stacks += _evenly(numbers, _largest(jobs[numbers[0]], data, recipe, build))
+    return stacks
+
+
+def _largest(job: Job, data: PreparedData, recipe: Recipe, build: Build | None) -> int:
+    """Return how many runs like this one a stack may hold."""
+    built = build_model(job, data, recipe, build)
+    if not can_be_stacked(built, data):
+        return 1
+    weights = sum(parameter.numel() for parameter in built.model.parameters())
+    return max(1, min(LARGEST, WEIGHTS // max(1, weights)))
+
+
+def _evenly(numbers: list[int], largest: int) -> list[list[int]]:
+    """Cut into parts that differ by one at most.
+
+    >>> _evenly([0, 1, 2, 3, 4], largest=3)
+    [[0, 1, 2], [3, 4]]
+    """
+    parts = -(-len(numbers) // largest)
+    cuts = [-(-len(numbers) * part // parts) for part in range(parts + 1)]
+    return [numbers[start:end] for start, end in pairwise(cuts)]

@@ -1,0 +1,81 @@
+"""Layers of many models at once: inputs ``(runs, rows, ...)`` and parameters with a leading dimension of runs."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+
+__all__ = ["stacked_call", "tensors_under"]
+
+_ELEMENTWISE = (nn.ReLU, nn.Identity, nn.Tanh, nn.Sigmoid, nn.GELU, nn.SiLU, nn.LeakyReLU, nn.ELU, nn.Softplus)
+
+
+def stacked_call(module: nn.Module, tensors: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
+    """Call a module with parameters and buffers of its own for each run.
+
+    Linear layers, alone and in sequences, are batched products of matrices; ``torch.func`` maps everything else.
+
+    Args:
+        module: The module, whose own tensors are not used.
+        tensors: Parameters and buffers by name, each ``(runs, ...)``.
+        inputs: ``(runs, rows, ...)``.
+
+    Returns:
+        Outputs ``(runs, rows, ...)``.
+    """
+    if len(inputs) == 1:  # nothing to batch, so any module will do
+        outputs: Tensor = functional_call(
+            module, {name: tensor.squeeze(0) for name, tensor in tensors.items()}, inputs.squeeze(0)
+        )
+        return outputs.unsqueeze(0)
+    if type(module).forward is nn.Sequential.forward:
+        for name, layer in module.named_children():
+            inputs = stacked_call(layer, tensors_under(name, tensors), inputs)
+        return inputs
+    if type(module) is nn.Linear and inputs.dim() == 3:
+        return _stacked_linear(inputs, tensors["weight"], tensors.get("bias"))
+    if type(module) is nn.Flatten and (module.start_dim, module.end_dim) == (1, -1):
+        return inputs.flatten(2)
+    if type(module) in _ELEMENTWISE:
+        return cast("Tensor", module(inputs))
+    return cast("Tensor", vmap(lambda own, rows: functional_call(module, own, (rows,)))(dict(tensors), inputs))
+
+
+def tensors_under(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors of a part of a module by their names in that part.
+
+    Args:
+        name: The name of the part.
+        tensors: The tensors of the whole module by name.
+
+    Returns:
+        Those of the part.
+    """
+    prefix = f"{name}."
+    return {path.removeprefix(prefix): tensor for path, tensor in tensors.items() if path.startswith(prefix)}
+
+
+def _stacked_linear(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    if bias is None:
+        return torch.bmm(inputs, weight.transpose(1, 2))
+    return cast("Tensor", _StackedLinear.apply(inputs, weight, bias))  # type: ignore[no-untyped-call]
+
+
+class _StackedLinear(torch.autograd.Function):
+    """``inputs @ weight.T + bias`` for each run.
+
+    Autograd's own gradient of the weights comes out transposed, and copying it into place costs more than the product.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        ctx.save_for_backward(inputs, weight)
+        return torch.baddbmm(bias.unsqueeze(1), inputs, weight.transpose(1, 2))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:
+        inputs, weight = ctx.saved_tensors
+        grad_inputs = torch.bmm(grad, weight) if ctx.needs_input_grad[0] else None
+        return grad_inputs, torch.bmm(grad.transpose(1, 2), inputs), grad.sum(1)

@@ -1,0 +1,283 @@
+"""The models of many runs as one: a matrix with the weights of a run in each row."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from lossmith.data.prepared import PreparedData
+from lossmith.objectives.heads import DropoutLinear
+from lossmith.objectives.objective import Classifier, Objective
+from lossmith.training.job import Build, Job
+from lossmith.training.models.named_models import make_backbone, vocabulary_of
+from lossmith.training.recipe import Recipe
+from lossmith.training.seeds import generator, seeded
+from lossmith.training.stacks.stacked_layers import stacked_call, tensors_under
+
+__all__ = ["StackedModel", "build_model", "can_be_stacked"]
+
+ROWS_AT_ONCE = 1 << 11
+"""Rows, times runs, that are predicted at once, so that the cache holds what the layers pass on."""
+
+
+class Built(NamedTuple):
+    """The model of one run, as its seed initialises it."""
+
+    model: nn.Module
+    decay: dict[str, float]
+    """Weight decay by the name of a parameter."""
+
+
+def build_model(job: Job, data: PreparedData, recipe: Recipe, build: Build | None = None) -> Built:
+    """Return the model of a job with the initial weights of its seed.
+
+    Args:
+        job: The run.
+        data: What it is trained on.
+        recipe: Which model it is, if ``build`` is not given.
+        build: Makes a user's own model.
+
+    Returns:
+        The model, and the weight decay of its parameters.
+    """
+    with seeded(job.run.seed, "weights"):
+        if build is not None:
+            return _users_model(job, build(data.input_shape, data.num_classes), data, recipe)
+        backbone = make_backbone(recipe.model, data.input_shape, vocabulary=vocabulary_of(data.inputs))
+        if isinstance(job.objective, Objective):
+            trainable = job.objective.build(backbone, data.num_classes, weight_decay=recipe.weight_decay or None)
+            decays = {id(weight): group["weight_decay"] for group in trainable.groups for weight in group["params"]}
+            model: nn.Module = trainable.model
+            return Built(model, {name: decays[id(weight)] for name, weight in _parameters(model).items()})
+        width = int(backbone.out_features)  # type: ignore[arg-type]
+        return _evenly_decayed(Classifier(backbone, nn.Linear(width, data.num_classes)), recipe.weight_decay)
+
+
+def _users_model(job: Job, model: nn.Module, data: PreparedData, recipe: Recipe) -> Built:
+    objective = job.objective
+    try:
+        with torch.no_grad():
+            shape = tuple(model.eval()(data.inputs[data.train[:2]]).shape)
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"build: the model fails on inputs of shape {data.input_shape}: {reason}") from error
+    if shape[1:] != (data.num_classes,):
+        raise ValueError(f"build: the model must return {data.num_classes} logits for each row, got {shape} for 2 rows.")
+    if isinstance(objective, Objective) and (objective.head is not nn.Linear or objective.final_weight_decay):
+        raise ValueError(f"{objective}: needs a final layer of its own, which a model that returns logits does not leave to it.")
+    published = objective.weight_decay if isinstance(objective, Objective) else 0.0
+    return _evenly_decayed(model, recipe.weight_decay or published)
+
+
+def _evenly_decayed(model: nn.Module, decay: float) -> Built:
+    return Built(model, dict.fromkeys(_parameters(model), decay))
+
+
+class StackedModel:
+    """Models of one architecture. ``weights`` ``(runs, size)`` has their parameters and, after them, their buffers."""
+
+    def __init__(self, built: Sequence[Built], seeds: Sequence[int]) -> None:
+        self.template: nn.Module = built[0].model
+        self.weights = torch.stack([_as_vector(own.model) for own in built])
+        parameters = _parameters(self.template)
+        self._shapes = {name: tensor.shape for name, tensor in (parameters | _buffers(self.template)).items()}
+        self._names = list(parameters)
+        self.size = sum(parameter.numel() for parameter in parameters.values())
+        """How many of the weights are parameters."""
+        sizes = torch.tensor([parameters[name].numel() for name in self._names])
+        self.decay = torch.stack(
+            [torch.tensor([own.decay[name] for name in self._names]).repeat_interleave(sizes) for own in built]
+        )
+        self._masks = [generator(seed, "dropout") for seed in seeds]
+        self._kept_share = 1.0
+        if isinstance(self.template, Classifier) and isinstance(self.template.head, DropoutLinear):
+            # Its masks must come from the seed of each run: we draw them, and leave the rest to a plain layer.
+            head = self.template.head
+            self._kept_share = head.keep
+            plain = nn.Linear(head.in_features, head.out_features, head.bias is not None, device="meta")
+            self.template = Classifier(self.template.backbone, plain)
+        self._require_gradients()
+
+    def _require_gradients(self) -> None:
+        views = self.tensors(self.weights)
+        self._gradient: Tensor | None = None
+        self.leaves = {name: view.detach().requires_grad_(name in self._names) for name, view in views.items()}
+
+    @property
+    def parameters(self) -> Tensor:
+        """The parameters ``(runs, size)``."""
+        return self.weights[:, : self.size]
+
+    def tensors(self, weights: Tensor) -> dict[str, Tensor]:
+        """Return rows of weights as the tensors that they are, each ``(runs, ...)``.
+
+        Args:
+            weights: The weights of some runs, ``(runs, size)``.
+
+        Returns:
+            Views by name.
+        """
+        parts = torch.split(weights, [shape.numel() for shape in self._shapes.values()], 1)
+        return {name: part.view(-1, *shape) for part, (name, shape) in zip(parts, self._shapes.items(), strict=True)}
+
+    def state_dict(self, weights: Tensor) -> dict[str, Tensor]:
+        """Return one row of weights as the ``state_dict`` of the model, with its counters, where it has any.
+
+        Args:
+            weights: The weights of one run, ``(size,)``.
+
+        Returns:
+            Copies by name.
+        """
+        counters = {name: buffer.clone() for name, buffer in self.template.named_buffers() if not buffer.is_floating_point()}
+        return {name: tensor[0].clone() for name, tensor in self.tensors(weights.unsqueeze(0)).items()} | counters
+
+    def logits(self, inputs: Tensor) -> Tensor:
+        """Return logits ``(runs, rows, classes)`` in the mode of the template, differentiable in the parameters.
+
+        Args:
+            inputs: A batch for each run, ``(runs, rows, ...)``.
+
+        Returns:
+            The logits.
+        """
+        features = self._features(self.leaves, inputs)
+        return self._head(self.leaves, features if self._kept_share == 1 else features * self._mask(features))
+
+    def gradient(self, losses: Tensor) -> Tensor:
+        """Return the gradient of the loss of each run with respect to its parameters, ``(runs, size)``.
+
+        Args:
+            losses: The loss of each run, ``(runs,)``.
+
+        Returns:
+            A buffer that the next call overwrites.
+        """
+        leaves = [self.leaves[name] for name in self._names]
+        parts = torch.autograd.grad(losses, leaves, torch.ones_like(losses), materialize_grads=True)
+        if self._gradient is None:
+            self._gradient = torch.empty_like(self.parameters)
+        # In the same place each time: fresh memory of this size costs more than the copy.
+        return torch.cat([part.flatten(1) for part in parts], 1, out=self._gradient)
+
+    def predict(self, inputs: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
+        """Return the logits ``(runs, rows, classes)`` of some rows of the inputs.
+
+        Args:
+            inputs: All inputs of the data.
+            rows: Row numbers.
+            weights: The weights of some runs, ``(runs, size)``.
+
+        Returns:
+            Logits, without a gradient.
+        """
+        tensors = self.tensors(weights)
+        return self._in_blocks(lambda block: self._head(tensors, self._features(tensors, block)), inputs, rows, len(weights))
+
+    def features(self, inputs: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
+        """Return what the final layer sees of some rows of the inputs, ``(runs, rows, features)``.
+
+        Args:
+            inputs: All inputs of the data.
+            rows: Row numbers.
+            weights: The weights of some runs, ``(runs, size)``.
+
+        Returns:
+            Features, without a gradient.
+        """
+        tensors = self.tensors(weights)
+        return self._in_blocks(lambda block: self._features(tensors, block), inputs, rows, len(weights))
+
+    def classes(self, inputs: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
+        """Return the classes predicted for some rows of the inputs, ``(runs, rows)``; -1 where a logit is not finite.
+
+        Args:
+            inputs: All inputs of the data.
+            rows: Row numbers.
+            weights: The weights of some runs, ``(runs, size)``.
+
+        Returns:
+            Class indices.
+        """
+        tensors = self.tensors(weights)
+
+        def predicted(block: Tensor) -> Tensor:
+            logits = self._head(tensors, self._features(tensors, block))
+            return torch.where(logits.isfinite().all(2), logits.argmax(2), -1)
+
+        return self._in_blocks(predicted, inputs, rows, len(weights))
+
+    @torch.no_grad()
+    def _in_blocks(self, call: Callable[[Tensor], Tensor], inputs: Tensor, rows: Tensor, runs: int) -> Tensor:
+        self.template.eval()
+        blocks = (inputs[block] for block in torch.split(rows, min(512, max(64, ROWS_AT_ONCE // runs))))
+        return torch.cat([call(block.expand(runs, *block.shape)) for block in blocks], 1)
+
+    def _features(self, tensors: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
+        if not isinstance(self.template, Classifier):
+            return stacked_call(self.template, tensors, inputs)
+        return stacked_call(self.template.backbone, tensors_under("backbone", tensors), inputs)
+
+    def _head(self, tensors: Mapping[str, Tensor], features: Tensor) -> Tensor:
+        if not isinstance(self.template, Classifier):
+            return features
+        return stacked_call(self.template.head, tensors_under("head", tensors), features)
+
+    def _mask(self, features: Tensor) -> Tensor:
+        masks = [features.new_empty(features.shape[1:]).bernoulli_(self._kept_share, generator=own) for own in self._masks]
+        return torch.stack(masks).div_(self._kept_share)
+
+    def keep(self, runs: Tensor) -> None:
+        """Go on with some of the runs.
+
+        Args:
+            runs: Their places among those there are.
+        """
+        self.weights = self.weights[runs]
+        self._masks = [self._masks[run] for run in runs.tolist()]
+        self._require_gradients()
+
+
+def can_be_stacked(built: Built, data: PreparedData) -> bool:
+    """Return whether models like this one can be trained as one, and gain by it.
+
+    Batch normalisation, dropout and recurrent layers keep or draw something that is not a parameter; convolutions of one
+    model fill a processor already. Whatever else ``torch.func`` can map is tried on two rows.
+
+    Args:
+        built: A model of the kind.
+        data: What it is trained on.
+
+    Returns:
+        True if it can.
+    """
+    alone = (nn.modules.batchnorm._NormBase, nn.modules.dropout._DropoutNd, nn.RNNBase, nn.modules.conv._ConvNd)
+    if any(isinstance(module, alone) for module in built.model.modules()) or any(True for _ in built.model.buffers()):
+        return False
+    model = StackedModel([built, built], [0, 0])
+    rows = data.train[:2]
+    inputs = data.inputs[rows]
+    try:
+        model.template.train()
+        model.gradient(model.logits(inputs.expand(2, *inputs.shape)).sum((1, 2)))
+        together = model.predict(data.inputs, rows, model.weights)
+    except (RuntimeError, ValueError, TypeError):  # what torch.func raises where it cannot map a module
+        return False
+    (apart,) = StackedModel([built], [0]).predict(data.inputs, rows, model.weights[:1])
+    return torch.allclose(together, apart.expand_as(together), rtol=1e-4, atol=1e-5)
+
+
+def _parameters(model: nn.Module) -> dict[str, Tensor]:
+    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+
+
+def _buffers(model: nn.Module) -> dict[str, Tensor]:
+    """Return what training does not learn. Counters, which are integers, are left out: nothing that we call depends on them."""
+    frozen = {name: parameter for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    return frozen | {name: buffer for name, buffer in model.named_buffers() if buffer.is_floating_point()}
+
+
+def _as_vector(model: nn.Module) -> Tensor:
+    tensors = [*_parameters(model).values(), *_buffers(model).values()]
+    return torch.cat([tensor.detach().flatten() for tensor in tensors])

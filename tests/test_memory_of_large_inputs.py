@@ -1,0 +1,86 @@
+"""What keeps memory and time in bounds where there are many rows, texts or classes."""
+
+from importlib import import_module
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+
+from lossmith import advise, load_data
+from lossmith.data.encoding.columns import _Block, _side_by_side, _varying
+from lossmith.data.encoding.texts import hashed_ngrams
+from lossmith.studies import comparison
+from lossmith.studies.compare import planned
+from lossmith.studies.settings import settings_from
+from lossmith.theory import advice
+from lossmith.theory.per_example import PerExampleLoss
+from lossmith.theory.properties import target_errors
+
+# The package has functions of the same names.
+OVERLAP, PROPERTIES = import_module("lossmith.theory.overlap"), import_module("lossmith.theory.properties")
+
+
+def test_texts_stay_sparse_until_they_are_inputs():
+    draw = np.random.default_rng(0)
+    texts = [" ".join(draw.choice(["red", "green", "blue", "deep", "sea"], 6)) for _ in range(50)]
+    hashed = hashed_ngrams(texts, np.arange(30))
+    assert hashed.dtype == np.float32
+    assert hashed.nnz < 50 * 20
+    numbers = draw.random((50, 2)).astype(np.float32)
+    assert np.array_equal(_side_by_side([numbers, hashed]), np.concatenate([numbers, hashed.toarray()], axis=1))
+
+
+def test_constant_inputs_of_texts_are_left_out_as_those_of_numbers():
+    dense = np.array([[1, 0, 0, 2], [1, 0, 3, 0], [1, 0, 0, 2], [1, 5, 0, 0]], dtype=np.float32)
+    rows = np.arange(3)
+    kept = _varying(_Block(csr_array(dense)), rows).numbers.toarray()
+    assert np.array_equal(kept, _varying(_Block(dense), rows).numbers)
+    assert np.array_equal(kept, dense[:, 2:])
+
+
+def test_a_gradient_by_the_target_keeps_no_other_in_memory():
+    found = PerExampleLoss("ce", "test").target_gradient(torch.zeros(3, 1000, dtype=torch.float64))
+    assert found.untyped_storage().nbytes() == 3 * 8
+
+
+def test_errors_in_blocks_are_those_of_all_rows(monkeypatch):
+    function, places = PerExampleLoss("gce", "test"), [-3.0, 0.0, 2.0, 9.0]
+    together = target_errors(function, 50, places)
+    monkeypatch.setattr(PROPERTIES, "BLOCK_ELEMENTS", 60)
+    torch.testing.assert_close(target_errors(function, 50, places), together, rtol=1e-13, atol=0)
+
+
+def test_with_many_classes_the_largest_pull_is_found_in_two_steps(monkeypatch):
+    whole = {loss: OVERLAP.overlap(loss, 300, samples=8) for loss in ("ce", "mae", "gce", "logit-bias(mae)")}
+    monkeypatch.setattr(OVERLAP, "MANY_CLASSES", 100)
+    for loss, expected in whole.items():
+        assert abs(OVERLAP.overlap(loss, 300, samples=8) / expected - 1) < 0.03
+
+
+def test_advice_leaves_the_number_of_threads_as_it_was(monkeypatch):
+    threads = []
+    monkeypatch.setattr(advice, "_candidate", lambda *_: threads.append(torch.get_num_threads()))
+    monkeypatch.setattr(advice, "_recommended", lambda *_: ())
+    before = torch.get_num_threads()
+    advise(10, losses=["ce"])
+    assert threads == [1]
+    assert torch.get_num_threads() == before
+
+
+def test_the_time_of_a_study_is_told_by_a_part_of_its_rows(monkeypatch, tmp_path):
+    trained_rows = []
+    train_all = comparison.train_all
+
+    def counted(jobs, data, *arguments, **options):
+        trained_rows.append(len(data.train))
+        return train_all(jobs, data, *arguments, **options)
+
+    monkeypatch.setattr(comparison, "train_all", counted)
+    monkeypatch.setattr(comparison, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(comparison, "SAMPLE_BATCHES", 1)
+    plan = planned(settings_from({"data": "digits", "losses": ["ce"], "batch_size": 32}), output=tmp_path / "study")
+    assert "time      about" in plan.describe()
+    everything = len(load_data("digits").train)
+    assert trained_rows
+    assert all(100 <= rows < 120 for rows in trained_rows)
+    assert everything > 1000
