@@ -24,8 +24,7 @@ def focal(p: Probability, gamma: float) -> tuple[Tensor, Tensor]:
         The value and its pull.
     """
     modulation = p.rest_power(gamma)
-    growth = p.surprise_over_rest * p.p
-    return modulation * p.surprise, modulation + (gamma * modulation) * growth
+    return modulation * p.surprise, modulation * p.focal_growth(gamma)
 
 
 class FocalLoss(TargetProbabilityLoss):

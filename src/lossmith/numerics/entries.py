@@ -1,8 +1,4 @@
-"""One entry of each row, read and replaced in a way that a compiler puts into the loops around it.
-
-The derivatives of ``gather`` and ``scatter`` are buffers of their own, with which compiled losses take half as long again. In a
-compiled graph a comparison with the number of the class stands in their place.
-"""
+"""One entry of each row, read and replaced."""
 
 from typing import Any, cast
 
@@ -30,19 +26,11 @@ def with_entry(rows: Tensor, index: Tensor, value: Tensor | float) -> Tensor:
     >>> with_entry(torch.tensor([[5.0, 7.0]]), torch.tensor([[1]]), 0.0)
     tensor([[5., 0.]])
     """
-    if not torch.compiler.is_compiling():
-        return rows.scatter(1, index, value)
-    return torch.where(_is_at(index, rows.shape), value, rows)
-
-
-def _is_at(index: Tensor, shape: torch.Size) -> Tensor:
-    # Integers of 32 bits are compared as many at a time as there are numbers in single precision.
-    classes = torch.arange(shape[1], device=index.device, dtype=torch.int32)
-    return classes.view(-1, *[1] * (len(shape) - 2)) == index.to(torch.int32)
+    return rows.scatter(1, index, value)
 
 
 class _Entry(torch.autograd.Function):
-    """``gather`` with a derivative that is no buffer."""
+    """``gather`` for torch.compile: its own derivative adds atomically, as if an entry could be read twice."""
 
     @staticmethod
     def forward(rows: Tensor, index: Tensor) -> Tensor:
@@ -55,4 +43,4 @@ class _Entry(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return torch.where(_is_at(ctx.saved_tensors[0], ctx.shape), grad, 0.0), None
+        return grad.new_zeros(ctx.shape).scatter(1, ctx.saved_tensors[0], grad), None

@@ -74,6 +74,10 @@ class Probability:
         is_little = self.rest < torch.finfo(self.rest.dtype).eps
         return torch.where(is_little, 1 + self.rest / 2, self.surprise / torch.where(is_little, 1.0, self.rest))
 
+    def focal_growth(self, gamma: float) -> Tensor:
+        """``1 - gamma p log p / (1 - p)``: how much harder than its modulation ``(1 - p)**gamma`` the focal loss pulls."""
+        return 1 + gamma * self.p * self.surprise_over_rest
+
     def power(self, exponent: float) -> Tensor:
         """``p**exponent``."""
         return torch.exp(-exponent * self.surprise)
