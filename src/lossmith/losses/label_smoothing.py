@@ -8,7 +8,8 @@ from lossmith.expressions.limits import Limits
 from lossmith.kernels import Formula, Rows
 from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
 from lossmith.numerics.entries import entry
-from lossmith.numerics.softmax import surprises, target_probability
+from lossmith.numerics.known_slope import with_row_slopes
+from lossmith.numerics.softmax import log_odds_slope, surprises, target_probability
 
 __all__ = ["LabelSmoothingLoss"]
 
@@ -28,9 +29,16 @@ def label_smoothing(logits: Tensor, target: Tensor, *, alpha: float) -> Tensor:
     if target.is_floating_point():
         return (surprises(logits) * (target + odds * target.mean(1, keepdim=True))).sum(1)
     index = target.unsqueeze(1)
-    own = target_probability(logits, index).surprise
-    mean = own + (entry(logits, index) - logits).mean(1, keepdim=True)
-    return (own + odds * mean).squeeze(1).to(logits.dtype)
+    own = target_probability(logits, index)
+    mean = own.surprise + (entry(logits, index) - logits).mean(1, keepdim=True)
+    losses = (own.surprise + odds * mean).squeeze(1).to(logits.dtype)
+
+    def slopes() -> Tensor:
+        direction = log_odds_slope(logits, index)
+        pull = (1 + odds) * own.rest.to(logits.dtype)
+        return odds * ((direction > 0).to(logits.dtype) - 1 / logits.shape[1]) - pull * direction
+
+    return with_row_slopes(logits, losses, slopes)
 
 
 class LabelSmoothingLoss(ClassificationLoss):

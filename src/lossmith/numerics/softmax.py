@@ -16,7 +16,7 @@ from lossmith.numerics.one_operation import as_one_operation, is_stand_in
 from lossmith.numerics.precision import in_double
 from lossmith.numerics.probability import Probability
 
-__all__ = ["log_odds", "odds_against", "surprises", "target_probability", "zero_unless_diverged"]
+__all__ = ["log_odds", "log_odds_slope", "odds_against", "surprises", "target_probability", "zero_unless_diverged"]
 
 
 def target_probability(logits: Tensor, index: Tensor) -> Probability:
@@ -52,6 +52,11 @@ def log_odds(logits: Tensor, index: Tensor) -> Tensor:
     if torch.compiler.is_compiling():
         return cast("Tensor", _LogOdds.apply(logits, index)[0])  # type: ignore[no-untyped-call]
     return odds_against(entry(logits, index), with_entry(logits, index, -torch.inf))[0]
+
+
+def log_odds_slope(logits: Tensor, index: Tensor) -> Tensor:
+    """Return the gradient of :func:`log_odds` in a compiled graph, ``(N, C, ...)``: 1 at the class, negative or 0 elsewhere."""
+    return cast("Tensor", _LogOdds.apply(logits, index)[1])  # type: ignore[no-untyped-call]
 
 
 def odds_against(own: Tensor, others: Tensor) -> tuple[Tensor, Tensor, Tensor]:
