@@ -21,31 +21,41 @@ OPTIONS = (
     *("--losses", "ce,bi-tempered", "--noise", "0,0.4", "--seeds", "2", "--rates", "0.1", "--epochs", "2", "--rows", "120"),
     *("--analyse", "--no-report", "--workers", "1"),
 )
+OLD = Path(__file__).parent.parent / "tests" / "data" / "study-of-format-1.sqlite"
+"""A study of the first format, which is still read."""
 COLUMNS = {
     "meta": ("name", "value"),
     "run": ("id", "loss", "noise", "seed", "learning_rate", "epoch", "seconds", "diverged", "measures", "finished"),
+    "choice": ("loss", "noise", "seed", "run", "untrained"),
+    "reference": ("name", "noise", "seed", "settings", "seconds", "measures"),
+    "replicate": ("seed", "validation", "labels", "test"),
     "curve": ("run", "epoch", "train_loss", "memorised"),
     "array": ("run", "name", "shape", "type", "content"),
     "noise": ("noise", "seed", "rate", "matrix", "labels"),
 }
+NEW_COLUMNS = ("weight_decay", "parameters", "epochs", "stopped", "stands_for")
+"""Of runs, beside those of the first format."""
+JSON = {"meta": "value", "run": "measures", "reference": "measures", "noise": "matrix", "array": "shape"}
+OLD_SHARE = 0.3
 MOST_FLIPS = 20
 BOMB = 2**31
 
 
-def whole(folder: Path) -> bytes:
-    """Return a study's file with everything that there can be in it."""
+def whole(folder: Path) -> tuple[bytes, bytes]:
+    """Return a study's file with everything that there can be in it, and one of the first format."""
     ended = run(["compare", "digits", *OPTIONS, "--output", folder / "study"], folder, 300)
     if ended.code:
         raise RuntimeError(ended.err)
-    return (folder / "study" / "study.sqlite").read_bytes()
+    return (folder / "study" / "study.sqlite").read_bytes(), OLD.read_bytes()
 
 
-def attempt(chance: random.Random, folder: Path, content: bytes) -> None:
+def attempt(chance: random.Random, folder: Path, contents: tuple[bytes, bytes]) -> None:
     """Damage the file in one way, and read it by one command."""
+    is_old = chance.random() < OLD_SHARE
     study = folder / "study"
     study.mkdir()
     file = study / "study.sqlite"
-    file.write_bytes(content)
+    file.write_bytes(contents[is_old])
     way = chance.choice(WAYS)
     way(chance, file)
     before = file.read_bytes()
@@ -54,7 +64,7 @@ def attempt(chance: random.Random, folder: Path, content: bytes) -> None:
         run(words, folder)
     except Failure as failure:
         raise Failure(f"{way.__name__}: {failure}") from None
-    if file.read_bytes() != before and words[0] in ("status", "report", "export", "rank"):
+    if file.read_bytes() != before and (is_old or words[0] in ("status", "report", "export", "rank")):
         raise Failure(f"{way.__name__}: the file was changed by lossmith {' '.join(map(str, words))}")
 
 
@@ -92,15 +102,17 @@ def overwrite_a_block(chance: random.Random, file: Path) -> None:
 
 def replace_a_value(chance: random.Random, file: Path) -> None:
     """A column holds what it is not for."""
-    table = chance.choice(list(COLUMNS))
+    table = chance.choice(_tables(file))
     values = [odd_text(chance), json.dumps(odd_json(chance)), chance.randbytes(50), chance.choice((0, -1, 2**62, 1e300, 0.5))]
-    column, value = chance.choice(COLUMNS[table]), chance.choice([*values, zlib.compress(chance.randbytes(chance.randrange(99)))])
+    columns = COLUMNS[table] + (NEW_COLUMNS if table == "run" and "choice" in _tables(file) else ())
+    column, value = chance.choice(columns), chance.choice([*values, zlib.compress(chance.randbytes(chance.randrange(99)))])
     _change(file, f"UPDATE {table} SET {column} = ? WHERE {_some_row(chance, file, table)}", value)
 
 
 def change_json(chance: random.Random, file: Path) -> None:
     """Something within the settings, measures or analyses is another thing, or missing."""
-    table, column = chance.choice((("meta", "value"), ("run", "measures"), ("noise", "matrix"), ("array", "shape")))
+    table = chance.choice([table for table in _tables(file) if table in JSON])
+    column = JSON[table]
     where = _some_row(chance, file, table)
     with closing(sqlite3.connect(file)) as connection:
         (text,) = connection.execute(f"SELECT {column} FROM {table} WHERE {where}").fetchone()
@@ -109,14 +121,14 @@ def change_json(chance: random.Random, file: Path) -> None:
 
 def delete_rows(chance: random.Random, file: Path) -> None:
     """Rows are missing."""
-    table = chance.choice(list(COLUMNS))
+    table = chance.choice(_tables(file))
     _change(file, f"DELETE FROM {table} WHERE {_some_row(chance, file, table)}")
 
 
 def add_what_is_no_table(chance: random.Random, file: Path) -> None:
     """A view or a trigger, which would be computed whenever it is met."""
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
-    table = chance.choice(list(COLUMNS))
+    table = chance.choice(_tables(file))
     _change(file, f"ALTER TABLE {table} RENAME TO hidden")
     _change(file, f"CREATE VIEW {table} AS {endless}")
 
@@ -127,7 +139,7 @@ def plant_a_bomb(chance: random.Random, file: Path) -> None:
     # After a full flush equal parts are equal bytes, so that two of them need to be packed.
     first, other = (packer.compress(part) + packer.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
     content = first + other * (BOMB // len(part) - 1)
-    column = chance.choice(("array SET content", "noise SET labels"))
+    column = chance.choice(("array SET content", "noise SET labels", "replicate SET test", "replicate SET labels"))
     _change(file, f"UPDATE {column} = ?", content)
     if chance.random() < 0.5:
         _change(file, "UPDATE array SET shape = ?", json.dumps([BOMB // 4]))
@@ -153,9 +165,16 @@ def _change(file: Path, query: str, *values: object) -> None:
         connection.commit()
 
 
+def _tables(file: Path) -> list[str]:
+    """Return the tables of a file, which are fewer in the first format."""
+    with closing(sqlite3.connect(file)) as connection:
+        there = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+    return [table for table in COLUMNS if table in there]
+
+
 def _some_row(chance: random.Random, file: Path, table: str) -> str:
     """Return a condition that one row fulfils."""
-    key = {"meta": "name", "curve": "run", "run": "id"}.get(table, "rowid")
+    key = {"meta": "name", "curve": "run", "run": "id", "choice": "run", "reference": "name"}.get(table, "rowid")
     with closing(sqlite3.connect(file)) as connection:
         keys = [row[0] for row in connection.execute(f"SELECT DISTINCT {key} FROM {table} ORDER BY 1")]
     return f"{key} = {chance.choice(keys)!r}"

@@ -16,8 +16,8 @@ from attack.kind import Failure, Kind
 __all__ = ["KILLS", "contents"]
 
 OPTIONS = (
-    *("--losses", "ce,dropout(keep=0.7),cosine-softmax", "--noise", "0,0.4", "--seeds", "2", "--rates", "0.03,0.3"),
-    *("--search-seeds", "1", "--epochs", "8", "--rows", "400", "--keep", "features,weights", "--no-report", "--workers", "2"),
+    *("--losses", "ce,dropout(keep=0.7),cosine-softmax", "--noise", "0,0.4", "--seeds", "2", "--trials", "4"),
+    *("--epochs", "6", "--rows", "400", "--keep", "features,weights", "--no-report", "--workers", "2"),
 )
 SECONDS_TO_FOLLOW = 5.0
 """That a worker may live longer than its parent."""
@@ -41,10 +41,14 @@ def undisturbed(folder: Path) -> Reference:
 
 
 def contents(file: Path) -> dict[str, Any]:
-    """Return all that must not depend on what happened: every curve, measure, logit, feature and weight, by its run."""
-    run_key = "run.loss || '/' || run.noise || '/' || run.seed || '/' || run.learning_rate"
+    """Return all that must not depend on what happened: every choice, curve, measure, logit, feature and weight, by its run."""
+    key = ("loss", "noise", "seed", "learning_rate", "weight_decay", "parameters", "epochs")
+    run_key = " || '/' || ".join(f"run.{name}" for name in key)
     queries = {
-        "run": f"SELECT {run_key}, epoch, diverged, measures FROM run",
+        "run": f"SELECT {run_key}, epoch, diverged, stopped, stands_for, measures FROM run",
+        "choice": f"SELECT {run_key}, untrained FROM choice JOIN run ON run.id = choice.run",
+        "reference": "SELECT name, noise, seed, settings, measures FROM reference",
+        "replicate": "SELECT * FROM replicate",
         "curve": f"SELECT {run_key}, curve.* FROM curve JOIN run ON run.id = curve.run",
         "array": f"SELECT {run_key}, name, shape, type, content FROM array JOIN run ON run.id = array.run",
         "noise": "SELECT * FROM noise",

@@ -18,7 +18,24 @@ __all__ = ["SETTINGS"]
 SMALL = {"data": "iris", "losses": ["ce"], "noise": [0], "seeds": 1, "rates": [0.1], "epochs": 1, "rows": 60, "model": "linear"}
 NAMES = sorted({each.name for each in (*fields(Settings), *fields(Recipe))} | set(LOADING) - {"folder", "data"})
 VALUES: tuple[Any, ...] = (
-    *("linear", "mlp", "sgd", "adam", "cosine", "best", "each", "features", "ngrams", "species", "ce,gce", "pair(0.3)", "0.2"),
+    *(
+        "linear",
+        "mlp",
+        "sgd",
+        "adam",
+        "cosine",
+        "best",
+        "own",
+        "clean",
+        "balanced",
+        "macro-f1",
+        "features",
+        "ngrams",
+        "species",
+        "ce,gce",
+        "pair(0.3)",
+        "0.2",
+    ),
     *(0, 1, 2, 3, 0.5, 0.999, True, [], [0.1, 0.3], ["ce", "ce"], [[1]], ["features"], {"a": 1}),
 )
 

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax
-from sklearn.metrics import balanced_accuracy_score, brier_score_loss, log_loss, top_k_accuracy_score
+from sklearn.metrics import balanced_accuracy_score, brier_score_loss, f1_score, log_loss, top_k_accuracy_score
 from torchmetrics.functional.classification import multiclass_calibration_error
 
 from lossmith.analysis import (
@@ -20,6 +20,7 @@ from lossmith.analysis import (
     classwise_calibration_error,
     expected_calibration_error,
     logit_negative_log_likelihood,
+    macro_f1,
     negative_log_likelihood,
     reliability_diagram,
     top_k_accuracy,
@@ -118,16 +119,26 @@ def test_scores_against_scikit_learn():
     predicted = logits.argmax(1)
     assert accuracy(logits, labels) == accuracy(predicted, labels) == np.mean(predicted == labels)
     assert balanced_accuracy(logits, labels) == pytest.approx(balanced_accuracy_score(labels, predicted), rel=1e-14)
+    assert macro_f1(logits, labels) == pytest.approx(f1_score(labels, predicted, average="macro"), rel=1e-14)
     for k in (1, 2, 4):
         assert top_k_accuracy(logits, labels, k) == pytest.approx(top_k_accuracy_score(labels, logits, k=k), rel=1e-7)
     assert top_k_accuracy(logits, labels, k=9) == 1.0
+
+
+@given(st.integers(0, 10_000), st.integers(1, 30), st.integers(2, 8))
+@settings(max_examples=60, deadline=None)
+def test_macro_f1_where_classes_are_missing(seed, rows, classes):
+    generator = np.random.default_rng(seed)
+    predicted, labels = generator.integers(classes, size=(2, rows))
+    expected = f1_score(labels, predicted, average="macro", zero_division=0.0)
+    assert macro_f1(predicted, labels) == pytest.approx(expected, abs=1e-14)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
 def test_tensors_of_any_precision(dtype):
     _, probabilities, labels = predictions(rows=50)
     rounded = torch.from_numpy(probabilities).to(dtype).requires_grad_()
-    for function in (*ERRORS, negative_log_likelihood, brier_score, accuracy, balanced_accuracy):
+    for function in (*ERRORS, negative_log_likelihood, brier_score, accuracy, balanced_accuracy, macro_f1):
         got = function(rounded, torch.from_numpy(labels))
         assert got == pytest.approx(function(probabilities, labels), abs=0.01 if dtype is torch.bfloat16 else 2e-3)
         assert type(got) is float

@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+
 from attack.__main__ import main
 from attack.kind import Failure, Kind, assault
 from attack.kinds import KINDS

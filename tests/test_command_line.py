@@ -146,7 +146,8 @@ NAMESPACES = (
 
 def test_the_package_shows_what_people_type_and_its_namespaces():
     made = ["LOSSES", "LossScheduler", "make_loss", "make_noise", "make_objective"]
-    used = ["Study", "advise", "compare", "load_data", "open_study", "solve_logit_bias", "transfer_parameters"]
+    used = ["Study", "advise", "compare", "load_data", "open_study", "search_space", "with_parameters"]
+    used += ["solve_logit_bias", "transfer_parameters"]
     bases = ["BinaryBiTemperedLoss", "ClassificationLoss", "TargetProbabilityLoss", "WeightedSum"]
     losses = [loss.__name__ for loss in LOSSES.values()]
     assert sorted(dir(lossmith)) == sorted(["__version__", *NAMESPACES, *made, *used, *bases, *losses])

@@ -5,7 +5,6 @@ import shlex
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,10 +14,11 @@ from torch import nn
 
 from lossmith.command_line import main
 from lossmith.studies import Study, compare, open_study
-from lossmith.studies.settings import Settings, settings_from
-from lossmith.studies.tuning import chosen_rates, final_runs, search_runs
+from lossmith.studies.measures import METRICS
+from lossmith.studies.settings import settings_from
+from lossmith.studies.time_plan import Cost
 
-QUICK = {"epochs": 2, "seeds": 2, "rates": [0.03, 0.3], "search_seeds": 1, "progress": False, "workers": 1}
+QUICK = {"epochs": 2, "seeds": 2, "rates": [0.03, 0.3], "references": False, "progress": False, "workers": 1}
 
 
 @pytest.fixture(scope="module")
@@ -34,15 +34,16 @@ def test_every_loss_noise_and_seed_has_one_row(study):
     assert not results.duplicated(["loss", "noise", "seed"]).any()
     assert list(results.loss.unique()) == ["ce", "gce", "bi-tempered", "cosine-softmax"]
     assert list(results.noise.unique()) == ["none", "symmetric(0.4)"]
-    assert len(study.searches) == 4 * 2
-    assert study.progress() == (20, 20)
+    assert len(study.trials) >= 4 * 2 * 2 * 2
+    assert study.progress() == (16, 16)
 
 
 def test_measures_are_those_of_the_stored_predictions(study):
     for row in study.results.itertuples():
         probabilities = study.test_probabilities(row.run)
-        assert probabilities.shape == (len(study.test_labels), 10)
-        assert row.accuracy == pytest.approx(np.mean(probabilities.argmax(1) == study.test_labels))
+        labels = study.test_labels(row.seed)
+        assert probabilities.shape == (len(labels), 10)
+        assert row.accuracy == pytest.approx(np.mean(probabilities.argmax(1) == labels))
         assert 0 <= row.ece <= 1
         assert np.isfinite(row.nll)
     assert study.results.accuracy.mean() > 0.5
@@ -59,19 +60,28 @@ def test_false_labels_are_measured_only_where_labels_are_false(study):
 
 def test_curves_have_every_epoch_of_the_runs_that_count(study):
     curves = study.curves()
-    assert len(curves) == len(study.results) * 2
-    last = curves[curves.epoch == 2].set_index(["loss", "noise", "seed"]).test_accuracy
-    expected = study.results.set_index(["loss", "noise", "seed"]).accuracy
-    pd.testing.assert_series_equal(last, expected, check_names=False)
+    last = curves.groupby(["loss", "noise", "seed"], sort=False).last()
+    results = study.results.set_index(["loss", "noise", "seed"])
+    pd.testing.assert_series_equal(last.test_accuracy, results.accuracy, check_names=False)
+    assert (last.epoch == results.epochs).all()
 
 
-def test_the_learning_rate_with_the_best_validation_accuracy_counts(study):
-    searches = study.searches.sort_values("validation_accuracy", kind="stable").set_index("loss")
-    used = study.results[study.results.seed == 0].set_index(["loss", "noise"])
-    for loss in study.settings.losses:
-        assert used.validation_accuracy[loss, "none"] == searches.validation_accuracy[loss].max()
-        assert used.learning_rate[loss, "symmetric(0.4)"] == used.learning_rate[loss, "none"]
-    assert set(study.searches.noise) == {"none"}
+def test_the_trial_with_the_best_validation_score_counts_at_each_noise(study):
+    trials = study.trials
+    for key, cell in trials.groupby(["loss", "noise", "seed"]):
+        counting = cell[cell.counts]
+        assert len(counting) == 1, key
+        assert counting.validation_score.item() == cell.validation_score.max()
+    assert set(trials.noise) == {"none", "symmetric(0.4)"}
+
+
+def test_every_replicate_has_its_own_split(study):
+    first, second = study.load(0), study.load(1)
+    assert len(first.test) == len(second.test)
+    assert not torch.equal(first.test, second.test)
+    assert np.array_equal(study.test_labels(1), second.labels[second.test])
+    assert study.overlap.ratio == pytest.approx(len(first.test) / (len(first.labels) - len(first.test)))
+    assert not study.overlap.rows
 
 
 def test_the_table_has_means_and_standard_errors(study):
@@ -87,15 +97,15 @@ def test_noise_is_stored_with_the_labels_that_training_saw(study):
     assert matrix.shape == (10, 10)
     assert np.allclose(matrix.sum(1), 1)
     assert np.diag(matrix).mean() == pytest.approx(0.6, abs=0.05)
-    data = study.load()
+    data = study.load(1)
     labels = study.noisy_labels("symmetric(0.4)", 1)
     assert np.array_equal(labels[data.test], data.labels[data.test])
     assert np.mean(labels[data.validation] != data.labels[data.validation].numpy()) > 0.3
 
 
 def test_kept_weights_and_features_give_the_stored_logits(study):
-    runs = study.results.set_index("loss").run
-    data = study.load()
+    runs = study.results[study.results.seed == 1].set_index("loss").run
+    data = study.load(1)
     for run in (runs["ce"].iloc[0], runs["cosine-softmax"].iloc[0]):
         model = study.model(run)
         with torch.no_grad():
@@ -166,20 +176,7 @@ def test_data_of_the_user(tmp_path):
     assert study.results.accuracy.mean() > 0.8
 
 
-COMMAND = [
-    "--losses",
-    "ce,gce(q=0.5)",
-    "--noise",
-    "0,0.4",
-    "--seeds",
-    "2",
-    "--epochs",
-    "3",
-    "--rates",
-    "0.03,0.3",
-    "--search-seeds",
-    "1",
-]
+COMMAND = shlex.split("--losses 'ce,gce(q=0.5)' --noise 0,0.4 --seeds 2 --epochs 3 --rates 0.03,0.3 --no-references")
 
 
 def test_the_command_prints_a_table_and_a_recommendation(tmp_path, capsys):
@@ -189,7 +186,7 @@ def test_the_command_prints_a_table_and_a_recommendation(tmp_path, capsys):
     assert "symmetric(0.4)" in printed
     assert f"Study: {tmp_path / 'one'}" in printed
     assert main(["status", str(tmp_path / "one")]) == 0
-    assert "10 of 10 runs are finished" in capsys.readouterr().out
+    assert "8 of 8 results are there" in capsys.readouterr().out
 
 
 def test_a_study_written_down(tmp_path):
@@ -226,8 +223,8 @@ from lossmith.studies.store import Store
 
 add = Store.add
 
-def add_and_wait(*run):
-    added = add(*run)
+def add_and_wait(*runs, **kept):
+    added = add(*runs, **kept)
     print("stored", flush=True)
     sys.stdin.readline()  # which never comes: the test stops the process here
     return added
@@ -247,15 +244,15 @@ def test_a_study_that_was_stopped_is_resumed_without_loss(how, tmp_path, capsys)
     process.send_signal(how)
     _, said = process.communicate()
     before = open_study(folder).store.finished()
-    assert len(before) == 1
+    assert len(before) == 8
     if how == signal.SIGINT:
         assert process.returncode == 130
-        assert f"runs are stored. Go on with: lossmith resume {folder}" in said
+        assert f"8 runs and 0 of 8 results are stored. Go on with: lossmith resume {folder}" in said
     assert main(["resume", str(folder), "--workers", "1"]) == 0
     capsys.readouterr()
     after = open_study(folder)
     assert before < after.store.finished()
-    assert after.progress() == (10, 10)
+    assert after.progress() == (8, 8)
 
 
 def test_a_worker_that_dies_is_one_line_that_says_what_is_stored(tmp_path, capsys, monkeypatch):
@@ -264,12 +261,13 @@ def test_a_worker_that_dies_is_one_line_that_says_what_is_stored(tmp_path, capsy
     def killed(*_args, **_options):
         os.kill(os.getpid(), signal.SIGKILL)
 
+    monkeypatch.setattr("lossmith.studies.comparison.measured_cost", lambda *_, **__: Cost(1.0, 1, 0.0, 1))
     monkeypatch.setattr("lossmith.training.workers.train_stack", killed)
-    options = ["--losses", "ce,dropout", "--noise", "0", "--rates", "0.1", "--seeds", "1", "--search-seeds", "1", "--epochs", "1"]
+    options = ["--losses", "ce,dropout", "--noise", "0", "--rates", "0.1", "--seeds", "1", "--no-references", "--epochs", "1"]
     assert main(["compare", "digits", *options, "--workers", "2", "--output", str(folder)]) == 1
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith("lossmith: train_all: a worker process died with exit code -9 in stack ")
-    assert last.endswith(f"0 of 2 runs are stored. Go on with: lossmith resume {folder}")
+    assert last.startswith("lossmith: compare: a worker process died with exit code -9 in task ")
+    assert last.endswith(f"0 runs and 0 of 2 results are stored. Go on with: lossmith resume {folder}")
 
 
 def test_two_processes_on_one_study(tmp_path):
@@ -289,7 +287,7 @@ def test_two_processes_on_one_study(tmp_path):
     for process in processes:
         _, said = process.communicate()
         assert process.returncode == 0, said
-    assert open_study(tmp_path / "both").progress() == (10, 10)
+    assert open_study(tmp_path / "both").progress() == (8, 8)
 
 
 def test_a_run_that_diverged_at_once_is_measured_by_what_it_predicts(tmp_path):
@@ -297,27 +295,7 @@ def test_a_run_that_diverged_at_once_is_measured_by_what_it_predicts(tmp_path):
     assert study.results.diverged.all()
     assert study.results.validation_accuracy.isna().all()
     assert study.results.accuracy.between(0, 1).all()
-    assert "2 runs diverged" in study.status()
-
-
-def test_the_search_is_the_same_for_every_loss():
-    settings = Settings(losses=("ce", "gce"), noise=("0", "0.4"), seeds=3, search_seeds=2, rates=(0.1, 0.3))
-    rates = {(loss, noise): 0.3 for loss in settings.losses for noise in settings.noise}
-    for where, noises in (("first", 1), ("each", 2)):
-        settings = replace(settings, search_noise=where)
-        runs = search_runs(settings)
-        assert len(set(runs)) == len(runs) == 2 * noises * 2 * 2
-        assert len(set(runs) | set(final_runs(settings, rates))) == settings.planned()
-
-
-def test_a_rate_is_chosen_once_its_search_is_complete():
-    settings = Settings(losses=("ce",), noise=("0", "0.4"), seeds=3, search_seeds=1, rates=(0.1, 0.3, 1.0))
-    base = {"loss": "ce", "noise": "none", "seed": 0, "diverged": False}
-    runs = [{**base, "learning_rate": rate, "validation_accuracy": value} for rate, value in ((0.1, 0.8), (0.3, 0.8))]
-    assert chosen_rates(settings, runs) == {}
-    diverged = {**base, "learning_rate": 1.0, "validation_accuracy": 0.9, "diverged": True}
-    other_seed = {**base, "learning_rate": 0.3, "validation_accuracy": 1.0, "seed": 2}
-    assert chosen_rates(settings, [*runs, diverged, other_seed]) == {("ce", "none"): 0.1, ("ce", "symmetric(0.4)"): 0.1}
+    assert "2 trainings diverged" in study.status()
 
 
 @pytest.mark.parametrize(
@@ -327,7 +305,17 @@ def test_a_rate_is_chosen_once_its_search_is_complete():
         ({"noise": []}, "compare: noise must name at least one, got none."),
         ({"losses": ["ce", "ce"]}, "compare: losses must differ, got 'ce' twice."),
         ({"seeds": 0}, "compare: seeds must be a whole number >= 1, got 0."),
-        ({"search_noise": "all"}, "compare: search_noise must be 'first' or 'each', got 'all'."),
+        ({"tune_on": "all"}, "compare: tune_on must be one of own, clean, got 'all'."),
+        ({"tune_on": "clean", "noise": [0.2]}, "compare: tune_on 'clean' needs noise 0 among the noises, got symmetric(0.2)."),
+        (
+            {"metric": "acuracy"},
+            f"compare: metric must be one of {', '.join(METRICS)}, got 'acuracy'; did you mean 'accuracy'?",
+        ),
+        ({"tune": "rates"}, "compare: tune must be one of settings, parameters, got 'rates'; did you mean 'parameters'?"),
+        ({"class_weight": "even"}, "compare: class_weight must be one of none, balanced, got 'even'."),
+        ({"decays": -1}, "compare: decays must be >= 0, got -1.0."),
+        ({"minutes": 0}, "compare: minutes must be a number > 0, got 0."),
+        ({"trials": 0}, "compare: trials must be a whole number >= 1, got 0."),
         ({"rates": [0.1, -1]}, "compare: rates must be > 0, got -1.0."),
         ({"noise": [1.5]}, "SymmetricNoise: rate must be in [0, 1], got 1.5."),
     ],

@@ -1,6 +1,8 @@
 """What users bring to a comparison, do twice, and get wrong."""
 
 import re
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,7 @@ from lossmith.command_line import main
 from lossmith.studies import compare, open_study
 from lossmith.studies.settings import settings_from
 
-QUICK = {"epochs": 1, "seeds": 1, "rates": 0.1, "search_seeds": 1, "progress": False, "workers": 1}
+QUICK = {"epochs": 1, "seeds": 1, "rates": 0.1, "references": False, "progress": False, "workers": 1}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +56,7 @@ def test_data_in_memory_stays_with_its_study(frame, tmp_path):
 
 
 def test_seeds_losses_and_noises_can_be_added(table, capsys):
-    quick = ["--epochs", "1", "--rates", "0.1", "--search-seeds", "1", "--workers", "1", "--no-report", "--output", "st"]
+    quick = ["--epochs", "1", "--rates", "0.1", "--no-references", "--workers", "1", "--no-report", "--output", "st"]
     assert main(["compare", "table.csv", "--losses", "ce", "--noise", "0", "--seeds", "1", *quick]) == 0
     before = open_study("st").store.finished()
     assert main(["compare", "table.csv", "--losses", "ce,gce", "--noise", "0,0.2", "--seeds", "2", *quick]) == 0
@@ -73,6 +75,22 @@ def test_resume_finds_the_data_from_another_directory(table, monkeypatch):
     assert main(["resume", "../st"]) == 0
 
 
+def test_every_replicate_finds_the_data_from_another_directory(table, frame, monkeypatch):
+    frame[::4].to_csv("test.csv", index=False)
+    study = compare("table.csv", test="test.csv", target="y", losses="ce", noise=0, output="st", **{**QUICK, "seeds": 2})
+    before = study.results.accuracy
+    with closing(sqlite3.connect("st/study.sqlite")) as connection, connection:
+        for part in ("choice WHERE seed = 1", "array WHERE run = 2", "curve WHERE run = 2", "run WHERE id = 2"):
+            connection.execute(f"DELETE FROM {part}")  # noqa: S608
+    (table / "elsewhere").mkdir()
+    monkeypatch.chdir(table / "elsewhere")
+    assert open_study("../st").progress() == (1, 2)
+    assert main(["resume", "../st"]) == 0
+    again = open_study("../st")
+    assert again.results.accuracy.equals(before)
+    assert np.array_equal(again.load(1).labels[again.load(1).test], again.test_labels(1))
+
+
 def test_what_cannot_work_fails_before_training_and_leaves_nothing(table, capsys):
     for words, message in [
         (["--noise", "0,within-groups(0.4)"], "groups"),
@@ -80,7 +98,7 @@ def test_what_cannot_work_fails_before_training_and_leaves_nothing(table, capsys
         (["--model", "resnet20"], "resnet20 takes images"),
         (["--losses", "smooth-topk"], "k must be < number of classes 2, got 5"),
         (["--test-share", "0"], "has no test split to compare losses on"),
-        (["--validation-share", "0"], "has no validation split to choose a learning rate by; give one rate, got 5"),
+        (["--validation-share", "0"], "has no validation split to choose by; give one of --rates, got 9 trials"),
         (["--losses", "gce(q=0.5),gce(0.5)"], "got 'gce(q=0.5)' and 'gce(0.5)', which are the same"),
         (["--output", "table.csv"], "table.csv must be a folder, got a file"),
     ]:
@@ -105,7 +123,7 @@ def test_a_loss_that_returns_no_number_is_named(frame, tmp_path):
         ),
         ({"losses": [nn.BCELoss()]}, r"the loss BCELoss() must take logits (2, 2) and class indices: "),
         ({"losses": "ce", "workers": 0}, "workers must be a whole number >= 1, got 0."),
-        ({"losses": []}, "losses must name at least one, got none; leave them out for the usual ten."),
+        ({"losses": []}, "losses must name at least one, got none; leave them out for the usual eight."),
         (
             {"losses": "ce", "model": nn.Linear(2, 2)},
             "model must be a name or a function (input shape, number of classes) -> module",
@@ -129,7 +147,6 @@ def test_what_will_hardly_do_what_was_meant_is_said(table, capsys):
     many.to_csv("many.csv", index=False)
     assert main(["compare", "many.csv", "--losses", "logit-bias(mae)", "--noise", "0.98", "--dry-run", "--workers", "1"]) == 0
     printed = capsys.readouterr().out
-    assert "for 30 write logit-bias(..., num_classes=30)" in printed
     assert "noise symmetric(0.98): of 30 classes the true one is no longer the commonest label" in printed
 
 

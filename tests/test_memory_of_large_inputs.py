@@ -1,23 +1,36 @@
 """What keeps memory and time in bounds where there are many rows, texts or classes."""
 
+import platform
+import subprocess
+import sys
 from importlib import import_module
 
 import numpy as np
+import pytest
 import torch
 from scipy.sparse import csr_array
 
-from lossmith import advise, load_data
+from lossmith import advise, load_data, make_loss
 from lossmith.data.encoding.columns import _Block, _side_by_side, _varying
 from lossmith.data.encoding.texts import hashed_ngrams
-from lossmith.studies import comparison
+from lossmith.studies import time_plan
 from lossmith.studies.compare import planned
 from lossmith.studies.settings import settings_from
-from lossmith.theory import advice
+from lossmith.theory import advice, average_error
+from lossmith.theory.correction import Question, corrected, measured_start
 from lossmith.theory.per_example import PerExampleLoss
 from lossmith.theory.properties import target_errors
 
 # The package has functions of the same names.
 OVERLAP, PROPERTIES = import_module("lossmith.theory.overlap"), import_module("lossmith.theory.properties")
+DRAWS = import_module("lossmith.theory.average_error")
+PAGE_FAULTS_OF_ADVICE = """
+import resource
+from lossmith import advise
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+advise(300_000, losses=["gce"])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
 
 
 def test_texts_stay_sparse_until_they_are_inputs():
@@ -57,6 +70,29 @@ def test_with_many_classes_the_largest_pull_is_found_in_two_steps(monkeypatch):
         assert abs(OVERLAP.overlap(loss, 300, samples=8) / expected - 1) < 0.03
 
 
+def test_the_same_logits_are_drawn_once_unless_they_are_many(monkeypatch):
+    DRAWS._kept_draws.cache_clear()
+    kept = [average_error(loss, 40, 1.0, sigma=2.0, samples=9, seed=3) for loss in ("ce", "gce")]
+    assert DRAWS._kept_draws.cache_info().misses == 1
+    monkeypatch.setattr(DRAWS, "KEPT_ELEMENTS", 100)
+    assert kept == [average_error(loss, 40, 1.0, sigma=2.0, samples=9, seed=3) for loss in ("ce", "gce")]
+    assert DRAWS._kept_draws.cache_info().hits == 1
+
+
+def test_a_factor_changes_the_start_as_measured():
+    question, loss = Question(num_classes=3000, reference_classes=100, sigma=1.0), make_loss("nce")
+    found = corrected(loss, measured_start(loss, question), question)
+    assert found is not None
+    assert str(found.loss).endswith("*nce")
+    assert found.start == pytest.approx(measured_start(found.loss, question), rel=1e-4)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators have rules of their own")
+def test_advice_asks_the_system_for_memory_once():
+    answer = subprocess.run([sys.executable, "-c", PAGE_FAULTS_OF_ADVICE], capture_output=True, text=True, check=True)  # noqa: S603
+    assert int(answer.stdout) < 20_000  # 51,000 where every row of logits gets new pages, 3,000 where they are kept
+
+
 def test_advice_leaves_the_number_of_threads_as_it_was(monkeypatch):
     threads = []
     monkeypatch.setattr(advice, "_candidate", lambda *_: threads.append(torch.get_num_threads()))
@@ -69,15 +105,14 @@ def test_advice_leaves_the_number_of_threads_as_it_was(monkeypatch):
 
 def test_the_time_of_a_study_is_told_by_a_part_of_its_rows(monkeypatch, tmp_path):
     trained_rows = []
-    train_all = comparison.train_all
+    train_all = time_plan.train_all
 
     def counted(jobs, data, *arguments, **options):
         trained_rows.append(len(data.train))
         return train_all(jobs, data, *arguments, **options)
 
-    monkeypatch.setattr(comparison, "train_all", counted)
-    monkeypatch.setattr(comparison, "SAMPLE_ROWS", 100)
-    monkeypatch.setattr(comparison, "SAMPLE_BATCHES", 1)
+    monkeypatch.setattr(time_plan, "train_all", counted)
+    monkeypatch.setattr(time_plan, "SAMPLE_ROWS", 100)
     plan = planned(settings_from({"data": "digits", "losses": ["ce"], "batch_size": 32}), output=tmp_path / "study")
     assert "time      about" in plan.describe()
     everything = len(load_data("digits").train)

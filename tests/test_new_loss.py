@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from benchmarks.losses import measured_losses
 
 import test_contract
+from benchmarks.losses import measured_losses
 from cases import contract_cases
 from lossmith import LOSSES, make_loss
 from lossmith.command_line import main

@@ -10,8 +10,8 @@ from PIL import Image
 from lossmith.command_line import main
 from lossmith.report.rank_figure import draw_ranking
 from lossmith.statistics.ranking import rank_losses
-from lossmith.statistics.several_studies import joined_results, ranking_text
-from lossmith.statistics.summary import block_means, rank
+from lossmith.statistics.several_studies import joined_results, rank, ranking_text
+from lossmith.statistics.summary import block_means
 from lossmith.studies import compare
 from study_frames import results_frame
 
@@ -41,19 +41,42 @@ def test_no_results():
 
 
 def test_text():
-    results = joined_results([study("digits"), study("wine", spread=0.005), study("iris")])
-    lines = ranking_text(rank(results, by=("data", "noise")), "ce").splitlines()
-    assert lines[0] == "Losses by accuracy over 6 blocks of data and noise:"
+    names = ["digits", "wine", "iris", "glass", "seeds"]
+    results = joined_results([study(name, spread=0.001 * place) for place, name in enumerate(names)])
+    lines = ranking_text(rank(results), "ce").splitlines()
+    assert lines[0] == "Losses by accuracy over 5 data sets:"
     assert [line.split()[0] for line in lines[2:5]] == ["gce", "ce", "mae"]
-    assert lines[5].startswith("Friedman's test: p = 0.00")
+    assert "untrained" not in lines[1]
+    assert lines[5].startswith("Friedman's test: p = 0.0")
     assert lines[6].startswith("Not told apart (Conover, Benjamini-Hochberg): ")
 
 
-def test_text_of_one_block_and_of_missing_ones():
-    results = joined_results([study("digits")])
-    assert "nothing can be said" in ranking_text(rank(results[results["noise"] == "none"], by=("data", "noise")), "ce")
-    less = results[(results["loss"] != "mae") | (results["noise"] == "none")]
-    assert ranking_text(rank(less, by=("data", "noise")), "ce").endswith("digits with symmetric(0.4).")
+def test_text_of_another_noise_level():
+    results = joined_results([study("digits"), study("wine")])
+    clean, noisy = (ranking_text(rank(results, noise=noise), "ce") for noise in (None, "symmetric(0.4)"))
+    assert clean != noisy
+    assert "over 2 data sets" in noisy
+
+
+def test_text_with_untrained_cases():
+    first, second = study("digits"), study("wine")
+    second.results["untrained"] = np.where(second.results["loss"] == "mae", "predicts one class", "")
+    first.results["untrained"] = ""
+    ranking = rank(joined_results([first, second]))
+    lines = ranking_text(ranking, "ce").splitlines()
+    assert lines[1].endswith("untrained  difference where trained")
+    assert ranking.summary.loc["mae", "untrained"] == 1
+    assert "Untrained: data sets on which a loss looks untrained in at least half of the replicates." in lines
+    second.results["untrained"] = first.results["untrained"] = np.where(first.results["loss"] == "mae", "predicts one class", "")
+    whole = ranking_text(rank(joined_results([first, second])), "ce").splitlines()
+    assert next(line for line in whole if line.startswith("mae")).split()[-2:] == ["2", "none"]
+
+
+def test_text_of_one_data_set_and_of_missing_losses():
+    results = joined_results([study("digits"), study("wine")])
+    assert "nothing can be said" in ranking_text(rank(results[results["data"] == "wine"]), "ce")
+    less = results[(results["loss"] != "mae") | (results["data"] == "wine")]
+    assert ranking_text(rank(less), "ce").endswith("Left out, since not every loss has results: digits.")
 
 
 @pytest.mark.parametrize("losses", [2, 7])
@@ -77,5 +100,9 @@ def test_command(tmp_path, capsys):
     folders = [str(compare(data, output=tmp_path / data, **settings).folder) for data in ("iris", "wine")]
     assert main(["rank", *folders, "--figure", str(tmp_path / "ranks.svg")]) == 0
     shown = capsys.readouterr().out
-    assert "over 4 blocks of data and noise" in shown
+    assert "over 2 data sets" in shown
     assert (tmp_path / "ranks.svg").read_text("utf-8").startswith("<?xml")
+    assert main(["rank", *folders, "--noise", "0.4", "--metric", "balanced-accuracy"]) == 0
+    assert "Losses by balanced accuracy over 2 data sets" in capsys.readouterr().out
+    assert main(["rank", *folders, "--noise", "0.3"]) != 0
+    assert "rank: noise of iris must be one of none, symmetric(0.4), got symmetric(0.3)." in capsys.readouterr().err

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 from markupsafe import Markup
 
-from fake_study import CLASSES, LOSSES, NOISE, FakeStudy, full_study
+from fake_study import CLASSES, LOSSES, NOISE, REFERENCES, FakeStudy, full_study
 from lossmith.report.elements import Section
 from lossmith.report.study_page import render_report, write_report
 from lossmith.report.svg import ticks
+from lossmith.statistics.budgets import tuning_curves, tuning_differences
 from lossmith.statistics.summary import compare_to, summarise
 from study_frames import results_frame
 
-FIGURES = ("differences", "noise", "curves", "false-labels", "reliability", "confusion", "cost", "rates")
+FIGURES = ("differences", "tuning", "noise", "rates", "curves", "false-labels", "reliability", "confusion", "cost")
 WIDTHS = {"phone": 390, "desktop": 1280}
 
 
@@ -35,7 +36,7 @@ def opened(page, file):
 
 
 def small_study(folder, means=None, **frame):
-    return FakeStudy(folder, results_frame(means or {"ce": [0.9, 0.6], "gce": [0.9, 0.7]}, **frame), epochs=4)
+    return FakeStudy(folder, results_frame(means or {"ce": [0.9, 0.6], "gce": [0.95, 0.7]}, **frame), epochs=4)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -64,16 +65,18 @@ def test_is_small(file):
 def test_the_answer_comes_first_with_evidence_costs_and_doubts(opened, study):
     advice = study.recommend()
     answer = opened.inner_text("#answer").replace("\N{MINUS SIGN}", "-")
-    for line in (*advice.evidence, *advice.costs, *advice.would_change, *(choice.reason for choice in advice.by_noise)):
+    reasons = [choice.reason for choice in advice.by_noise]
+    for line in (*advice.evidence, *advice.costs, *advice.tuning, *advice.would_change, *reasons):
         assert line in answer
+    assert [choice.noise for choice in advice.by_noise] == list(NOISE[1:])  # the headline is about the labels as they are
     assert "Strong evidence" in answer
     assert 'lossmith.make_loss("gce(q=0.7)")' in answer
     assert opened.locator("h1, section").first.inner_text().startswith("Train with")
 
 
 def test_the_table_has_the_statistics(opened, study):
-    summary = summarise(study.results).set_index(["loss", "noise"])
-    rows = opened.locator("#results .case[data-case='0'] tbody tr").all()
+    summary = summarise(study.results, overlap=study.overlap).set_index(["loss", "noise"])
+    rows = opened.locator("#results .case[data-case='0'] tbody:first-of-type tr").all()
     assert len(rows) == len(LOSSES)
     for row in rows:
         loss = row.locator("th").inner_text()
@@ -88,7 +91,7 @@ def test_sorting_by_mouse_and_by_keyboard(opened):
     head = table.locator("thead th[data-key='symmetric(0.4)']")
 
     def column():
-        return [float(cell.get_attribute("data-value")) for cell in table.locator("tbody tr td:nth-child(4)").all()]
+        return [float(cell.get_attribute("data-value")) for cell in table.locator("tbody:first-of-type tr td:nth-child(4)").all()]
 
     assert head.get_attribute("aria-sort") == "none"
     head.locator("button").click()
@@ -98,8 +101,9 @@ def test_sorting_by_mouse_and_by_keyboard(opened):
     assert head.get_attribute("aria-sort") == "ascending"
     assert column() == sorted(column())
     table.locator("thead th[data-key='loss'] button").press("Space")
-    names = table.locator("tbody th").all_inner_texts()
+    names = table.locator("tbody:first-of-type th").all_inner_texts()
     assert names == sorted(names, key=str.lower)
+    assert table.locator("tbody").last.locator("tr").count() == 1 + len(REFERENCES)  # references stay below
     assert head.get_attribute("aria-sort") == "none"
 
 
@@ -110,21 +114,39 @@ def test_other_metrics_are_one_choice_away(opened):
     assert shown.locator("caption").inner_text() == "Expected calibration error"
 
 
-def test_pointing_at_a_curve_shows_its_values(opened, study):
-    panel = opened.locator("#figure-curves svg[data-places]").last
+def values_shown(page):
+    return dict(re.findall(r"^(\S.*)\n([\d.]+) %", page.inner_text("#tip"), re.MULTILINE))
+
+
+def point_at_the_end(page, panel):
     panel.scroll_into_view_if_needed()
     box = panel.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.97, box["y"] + box["height"] / 2)
+
+
+def test_pointing_at_a_panel_shows_its_loss_and_the_baseline(opened, study):
     assert opened.locator("#tip").is_hidden()
-    opened.mouse.move(box["x"] + box["width"] * 0.97, box["y"] + box["height"] / 2)
-    shown = opened.inner_text("#tip")
-    assert shown.startswith("epoch 40")
+    opened.select_option("#choice-curves", label="symmetric(0.4): 36 % wrong labels")
+    panels = opened.locator("#figure-curves .case:visible svg[data-places]")
+    assert panels.count() == len(LOSSES) - 1  # the baseline is in all of them
     last = study.curves().query("epoch == 40 and noise == 'symmetric(0.4)'").groupby("loss")["test_accuracy"].mean()
-    values = dict(re.findall(r"^(\S.*)\n([\d.]+) %", shown, re.MULTILINE))
-    assert set(values) == set(LOSSES)
-    for loss, mean in last.items():
-        assert float(values[loss]) == pytest.approx(100 * mean, abs=0.051)
+    for place, loss in ((0, "focal(gamma=2.0)"), (2, "gce(q=0.7)")):
+        point_at_the_end(opened, panels.nth(place))
+        assert opened.inner_text("#tip b") == "epoch 40"
+        shown = values_shown(opened)
+        assert set(shown) == {"ce", loss}
+        assert all(float(value) == pytest.approx(100 * last[name], abs=0.051) for name, value in shown.items())
     opened.mouse.move(5, 5)
     assert opened.locator("#tip").is_hidden()
+
+
+def test_few_losses_share_their_panels(page, tmp_path):
+    study = small_study(tmp_path, {"ce": [0.9, 0.6], "gce": [0.95, 0.7], "mae": [0.8, 0.65]})
+    page.goto(write_report(study).as_uri())
+    panels = page.locator("#figure-curves svg[data-places]")
+    assert panels.count() == 2
+    point_at_the_end(page, panels.last)
+    assert set(values_shown(page)) == {"ce", "gce", "mae"}
 
 
 def test_arrow_keys_walk_along_a_curve(opened):
@@ -141,16 +163,18 @@ def test_arrow_keys_walk_along_a_curve(opened):
 
 
 def test_the_legend_hides_a_loss_everywhere(opened):
-    button = opened.locator("#figure-curves [data-toggle]", has_text="focal")
+    button = opened.locator("#figure-tuning [data-toggle]", has_text="focal")
     number = button.get_attribute("data-toggle")
+    marks = opened.locator(f"#figure-tuning > .panels g.series[data-series='{number}']:visible")
+    assert marks.count() == len(NOISE)
     button.click()
     assert {each.get_attribute("aria-pressed") for each in opened.locator(f"[data-toggle='{number}']").all()} == {"false"}
     assert opened.locator(f"g.series[data-series='{number}']:visible").count() == 0
-    panel = opened.locator("#figure-curves svg[data-places]").first
+    panel = opened.locator("#figure-tuning svg[data-places]").first
     panel.hover()
     assert "focal" not in opened.inner_text("#tip")
     button.click()
-    assert opened.locator(f"#figure-curves g.series[data-series='{number}']:visible").count() == len(NOISE)
+    assert marks.count() == len(NOISE)
 
 
 def test_pointing_at_a_cell_of_a_matrix(opened, study):
@@ -163,21 +187,52 @@ def test_pointing_at_a_cell_of_a_matrix(opened, study):
 def test_every_figure_of_curves_has_its_values_as_a_table(opened):
     for name in ("noise", "curves", "false-labels", "reliability", "rates"):
         figure = opened.locator(f"#figure-{name}")
-        assert figure.locator("details table").count() == figure.locator("svg[data-places]").count()
+        assert figure.locator("details table").count() == figure.locator(".case").count()
     table = opened.locator("#figure-curves details table").first
     assert table.locator("tbody tr").count() == 40
     assert table.locator("thead th").all_text_contents() == ["epoch", *LOSSES]
 
 
-def test_differences_are_those_of_the_tests(opened, study):
-    compared = compare_to(study.results, "ce", pooled=True).set_index("loss")
-    for row in opened.locator("#figure-differences .case:visible tbody tr").all():
+def test_differences_have_the_intervals_of_the_verdicts(opened, study):
+    compared = compare_to(study.results, "ce", overlap=study.overlap)
+    compared = compared[compared["noise"] == "none"].set_index("loss")
+    rows = opened.locator("#figure-differences .case:visible tbody tr").all()
+    assert len(rows) == len(LOSSES) - 1
+    for row in rows:
         expected = compared.loc[row.locator("th").inner_text()]
         texts = row.locator("td").all_inner_texts()
         assert float(texts[1]) == pytest.approx(100 * expected["difference"], abs=0.0051)
-        assert [float(end) for end in texts[2].split(" to ")] == pytest.approx(
-            [100 * expected["low"], 100 * expected["high"]], abs=0.0051
-        )
+        low, high = (float(end) for end in texts[2].split(" to "))
+        assert [low, high] == pytest.approx([100 * expected["low"], 100 * expected["high"]], abs=0.0051)
+        assert (row.locator("td strong").count() == 1) == (low > 0 or high < 0)
+
+
+def test_what_each_loss_gives_after_few_trials_and_many(opened, study):
+    means = tuning_curves(study.trials, overlap=study.overlap).set_index(["noise", "loss", "trials"])["mean"]
+    told = tuning_differences(study.trials, "ce", overlap=study.overlap).set_index(["noise", "loss", "trials"])
+    opened.select_option("#choice-tuning", label="symmetric(0.2): 18 % wrong labels")
+    table = opened.locator("#figure-tuning .case:visible .budgets")
+    assert table.locator("thead th").all_inner_texts() == ["Loss", "1 trial", "2 trials", "4 trials", "8 trials"]
+    for row in table.locator("tbody tr").all():
+        loss = row.locator("th").inner_text()
+        for budget, cell in zip((1, 2, 4, 8), row.locator("td").all(), strict=True):
+            key = (NOISE[1], loss, budget)
+            lines = cell.inner_text().split()
+            assert float(lines[0]) == pytest.approx(100 * means[key], abs=0.0051)
+            if loss != "ce":
+                assert float(lines[1]) == pytest.approx(100 * told.loc[key, "difference"], abs=0.051)
+                assert (cell.locator("strong").count() == 1) == (told.loc[key, "p_holm"] < 0.05)
+
+
+def test_every_trial_is_drawn_and_those_stopped_otherwise(opened, study):
+    opened.select_option("#choice-rates", label="no noise added")
+    drawn = opened.locator("#figure-rates .case:visible")
+    assert drawn.locator("svg[data-places]").count() == len(LOSSES)
+    trials = study.trials[study.trials["noise"] == "none"]
+    counts = {"dash": trials["stopped"], "ring": trials["counts"], "dot": ~trials["stopped"] & ~trials["counts"]}
+    for kind, these in counts.items():
+        paths = drawn.locator(f"path.mark.{kind}").evaluate_all("all => all.map((each) => each.getAttribute('d'))")
+        assert sum(path.count("M") for path in paths) == these.sum() > 0
 
 
 def test_on_paper_choices_are_named_and_nothing_is_cut_off(opened):
@@ -193,8 +248,8 @@ def test_without_scripts_everything_is_shown(chromium, file):
     context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(file.as_uri())
-    assert page.locator("#differences .case:visible").count() == 1 + len(NOISE)
-    assert page.locator("#figure-curves path.line:visible").count() == len(NOISE) * len(LOSSES)
+    assert page.locator("#differences .case:visible").count() == len(NOISE)
+    assert page.locator("#figure-curves .panel path.line:visible").count() >= len(NOISE) * len(LOSSES)
     context.close()
 
 
@@ -261,16 +316,16 @@ class TestOtherStudies:
         study.results.loc[failed, ["accuracy", "nll", "ece", "brier", "top5", "balanced_accuracy"]] = np.nan
         study.results.loc[failed, "diverged"] = True
         page.goto(write_report(study, tmp_path / "other" / "page.html").as_uri())
-        assert "gce diverged in 10 of 10 runs." in page.inner_text("#answer")
-        assert "10 of 10" in page.inner_text("#cost")
+        assert "gce diverged in 5 of 5 replicates." in page.inner_text("#answer")
         assert observed.errors == []
 
     def test_every_loss_diverged(self, page, observed, tmp_path):
         study = small_study(tmp_path)
-        study.results["diverged"] = True
+        study.results["diverged"] = study.trials["diverged"] = True
         page.goto(write_report(study).as_uri())
         assert page.inner_text("h1") == "No loss to recommend"
         assert "In your training loop" not in page.inner_text("#answer")
+        assert "90 of 90" in page.inner_text("#cost")
         assert observed.errors == []
 
     def test_missing_runs(self, tmp_path):
@@ -281,7 +336,7 @@ class TestOtherStudies:
 
     def test_names_are_escaped(self, page, observed, tmp_path):
         name = "<script>alert('x')</script>"
-        study = small_study(tmp_path, {"ce": [0.9, 0.6], name: [0.9, 0.7]})
+        study = small_study(tmp_path, {"ce": [0.9, 0.6], name: [0.95, 0.7]})
         page.goto(write_report(study).as_uri())
         assert page.inner_text("h1") == f"Train with {name}"
         assert observed.errors == []
@@ -289,7 +344,7 @@ class TestOtherStudies:
     def test_many_losses_have_different_looks(self, tmp_path):
         text = render_report(small_study(tmp_path, {f"loss{number}": [0.9, 0.6] for number in range(20)}))
         looks = re.findall(r'<button type="button" aria-pressed="true" data-toggle="\d+" class="([^"]+)"', text)
-        assert len(set(looks[:20])) == 20
+        assert len(looks) == len(set(looks)) == 20
 
     def test_a_hundred_classes_are_one_image(self, page, observed, tmp_path):
         study = FakeStudy(

@@ -1,6 +1,7 @@
 """``lossmith report`` and ``lossmith export`` on a study that was trained."""
 
 import io
+import re
 import shutil
 import sqlite3
 
@@ -63,19 +64,19 @@ def test_bad_input_is_one_line(study, tmp_path, capsys):
 
 @pytest.fixture
 def unfinished(study, tmp_path):
-    """The same study without two of its runs: 14 were planned."""
+    """The same study without two of its eight results."""
     folder = tmp_path / "unfinished"
     shutil.copytree(study.folder, folder)
     with sqlite3.connect(folder / "study.sqlite") as connection:
-        connection.execute("DELETE FROM run WHERE noise != 'none' AND seed = 1")
+        connection.execute("DELETE FROM choice WHERE noise != 'none' AND seed = 1")
     connection.close()
     return open_study(folder)
 
 
 def test_results_of_an_unfinished_study_say_so_first(unfinished, study, tmp_path, capsys, page):
     done, planned = unfinished.progress()
-    assert done == planned - 2
-    note = f"The study is unfinished: {done} of {planned} runs are stored, and the others may change what follows."
+    assert (done, planned) == (6, 8)
+    note = "The study is unfinished: 6 of 8 results are there, and the others may change what follows."
     assert study.unfinished == ""
     assert unfinished.recommend().unfinished == note
     assert str(unfinished.recommend()).replace("\n", " ").startswith(note)
@@ -104,8 +105,8 @@ class Told(ProgressDisplay):
         super().advance(runs)
         self.shown.append(self.progress_text())
 
-    def store(self):
-        super().store()
+    def store(self, runs=1):
+        super().store(runs)
         self.shown.append(self.progress_text())
 
 
@@ -113,11 +114,11 @@ def test_progress_tells_what_is_stored_from_what_is_trained(tmp_path):
     told = Told()
     settings = {"losses": ["ce", "gce"], "noise": [0], "seeds": 2, "epochs": 2, "rates": [0.1], "data": "iris"}
     planned(settings_from(settings), output=tmp_path / "told", workers=1).train(told)
-    assert told.shown == [
-        "2 of 4 runs trained, 0 stored",
-        "4 of 4 runs trained, 0 stored",
-        *(f"4 of 4 runs trained, {stored} stored" for stored in (1, 2, 3, 4)),
-    ]
+    counts = [tuple(map(int, re.findall(r"\d+", text))) for text in told.shown]
+    assert all(stored <= done <= planned == 4 for done, planned, stored in counts)
+    assert counts == sorted(counts)
+    assert counts[0][2] == 0
+    assert told.shown[-1] == "4 of 4 trainings, 4 stored with trials that were stopped"
 
 
 def test_progress_on_a_terminal_and_in_a_file_shows_what_is_stored(monkeypatch):
@@ -129,8 +130,8 @@ def test_progress_on_a_terminal_and_in_a_file_shows_what_is_stored(monkeypatch):
             display.start("training", 20, stores=True)
             display.store()
             display.advance(4)
-    assert "training: 4 of 20 runs trained, 1 stored" in plain.getvalue()
-    assert "4 of 20 runs trained, 1 stored" in terminal.getvalue()
+    assert "training: 4 of 20 trainings, 1 stored" in plain.getvalue()
+    assert "4 of 20 trainings, 1 stored" in terminal.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -144,7 +145,7 @@ def test_progress_on_a_terminal_and_in_a_file_shows_what_is_stored(monkeypatch):
         ("UPDATE meta SET value = json_remove(value, '$.recipe.keep') WHERE name = 'settings'", "meta, settings"),
         ("UPDATE meta SET value = json_set(value, '$.losses', 5) WHERE name = 'settings'", "meta, settings"),
         ("UPDATE meta SET value = json_set(value, '$.classes', 5) WHERE name = 'data'", "meta, data"),
-        ("UPDATE meta SET value = '[7]' WHERE name = 'test_labels'", "meta, test_labels"),
+        ("UPDATE replicate SET labels = (SELECT test FROM replicate)", "replicate, seed 0"),
         ("UPDATE noise SET matrix = '[[1.0]]'", "noise, symmetric(0.4)"),
         ("UPDATE array SET shape = '[3, 30]'", "array, logits of run "),
     ],

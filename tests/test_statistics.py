@@ -13,9 +13,10 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
-from lossmith.statistics.paired_tests import Difference, benjamini_hochberg, holm, paired_difference, seeds_needed
+from lossmith.statistics.paired_tests import Difference, benjamini_hochberg, holm, paired_difference, replicates_needed
 from lossmith.statistics.ranking import conover, friedman, groups_not_told_apart, performance_profile, rank_losses
-from lossmith.statistics.summary import ALL_NOISE, best_loss, block_means, compare_to, rank, summarise, usable_results
+from lossmith.statistics.several_studies import rank
+from lossmith.statistics.summary import best_loss, block_means, compare_to, summarise, usable_results
 from study_frames import results_frame
 
 P_VALUES = arrays(np.float64, st.integers(1, 12), elements=st.floats(0, 1))
@@ -44,15 +45,17 @@ class TestPairedDifference:
         assert np.isnan(difference.mean) == (pairs == 0)
 
     def test_equal_runs_do_not_differ(self):
-        assert paired_difference(np.array([0.7, 0.8]), np.array([0.7, 0.8])) == Difference(2, 0.0, 0.0, 0.0, 0.0, 1.0)
+        assert paired_difference(np.array([0.7, 0.8]), np.array([0.7, 0.8])) == Difference(2, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 
     @pytest.mark.parametrize("seeds", [2, 5, 10])
     def test_the_same_difference_in_every_seed_is_as_likely_as_equal_signs(self, seeds):
         # Subtraction rounds: 0.9 - 0.6 and 0.8 - 0.5 are not the same double, though the same difference.
         second = np.resize([0.6, 0.5, 0.1], seeds)
         difference = paired_difference(second + 0.3, second)
-        assert difference.p == 2.0 ** (1 - seeds)
-        assert difference.low == difference.high == difference.mean == pytest.approx(0.3)
+        assert difference.p == pytest.approx(2.0 ** (1 - seeds))
+        assert difference.mean == pytest.approx(0.3)
+        assert (difference.low > 0) == (difference.p < 0.05)
+        assert difference.low + difference.high == pytest.approx(0.6)
 
     def test_leaves_out_pairs_that_miss_a_run(self):
         first, second = np.array([0.9, np.nan, 0.8, 0.7]), np.array([0.8, 0.8, 0.75, np.inf])
@@ -88,17 +91,17 @@ class TestCorrections:
         assert correct(np.array([])).shape == (0,)
 
 
-class TestSeedsNeeded:
+class TestReplicatesNeeded:
     @pytest.mark.parametrize("effect", [0.3, 0.8, 1.5, 4.0])
     def test_reaches_the_power_and_no_fewer_do(self, effect):
-        needed = seeds_needed(Difference(5, effect, 0, 0, 1.0, 0.1))
+        needed = replicates_needed(Difference(5, effect, 0, 0, 1.0, 0.1))
         power = [TTestPower().power(effect, pairs, 0.05) for pairs in (needed - 1, needed)]
         assert power[1] >= 0.8 - 1e-3
         assert needed == 2 or power[0] < 0.8
 
     @pytest.mark.parametrize(("mean", "spread"), [(0.0, 1.0), (1.0, 0.0), (1.0, np.nan), (1e-4, 1.0)])
     def test_none_where_it_cannot_be_told_or_reached(self, mean, spread):
-        assert seeds_needed(Difference(5, mean, 0, 0, spread, 0.5)) is None
+        assert replicates_needed(Difference(5, mean, 0, 0, spread, 0.5)) is None
 
 
 class TestRanks:
@@ -239,14 +242,6 @@ class TestCompareTo:
             p = [stats.ttest_rel(level[loss], level["ce"]).pvalue for loss in part["loss"]]
             np.testing.assert_allclose(part["p_holm"], multipletests(p, method="holm")[1])
 
-    def test_pooled_levels_are_one_observation_a_seed(self):
-        results = results_frame({"ce": [0.80, 0.60], "gce": [0.81, 0.70]}, seeds=3)
-        pooled = compare_to(results, "ce", pooled=True)
-        means = results.groupby(["seed", "loss"])["accuracy"].mean().unstack()
-        assert pooled["pairs"].item() == 3
-        assert pooled["noise"].item() == ALL_NOISE
-        assert pooled["p"].item() == pytest.approx(stats.ttest_rel(means["gce"], means["ce"]).pvalue)
-
     def test_missing_runs(self):
         results = results_frame({"ce": [0.80, 0.60], "gce": [0.81, 0.70], "mae": [0.5, 0.6]})
         results = results[~((results["loss"] == "gce") & (results["noise"] == "none") & (results["seed"] > 2))]
@@ -256,19 +251,12 @@ class TestCompareTo:
         assert compared.loc[("none", "mae"), "pairs"] == 1
         assert np.isnan(compared.loc[("none", "mae"), "p_holm"])
         assert compared.loc[("none", "gce"), "p_holm"] == compared.loc[("none", "gce"), "p"]
-        pooled = compare_to(results, "ce", pooled=True).set_index("loss")
-        assert pooled["pairs"].to_dict() == {"gce": 3, "mae": 1}
 
     def test_a_level_without_the_reference(self):
         results = results_frame({"ce": [0.80, 0.60], "gce": [0.81, 0.70]})
         results = results[~((results["loss"] == "ce") & (results["noise"] == "none"))]
         compared = compare_to(results, "ce")
         assert compared.set_index("noise")["pairs"].to_dict() == {"none": 0, "symmetric(0.4)": 5}
-
-    def test_no_seed_has_all_levels(self):
-        results = results_frame({"ce": [0.80, 0.60], "gce": [0.81, 0.70]})
-        results = results[(results["loss"] == "ce") == (results["noise"] == "none")]
-        assert compare_to(results, "ce", pooled=True).empty
 
     def test_bad_input(self):
         results = results_frame({"ce": [0.80, 0.60], "gce": [0.81, 0.70]})
@@ -280,13 +268,48 @@ class TestCompareTo:
             summarise(pd.concat([results, results.iloc[:1]], ignore_index=True))
 
 
-def test_rank_over_noise_levels_and_data_sets():
-    first = results_frame({"ce": [0.8, 0.6], "gce": [0.82, 0.7]}).assign(data="digits")
-    second = first.assign(data="wine", accuracy=first["accuracy"].where(first["loss"] == "ce", 0.1))
-    ranking = rank(pd.concat([first, second], ignore_index=True), by=("data", "noise"))
-    assert ranking.friedman.blocks == 4
-    assert ranking.summary["wins"].to_dict() == {"ce": 2, "gce": 2}
-    means = block_means(first)
-    assert means.loc["none", "ce"] == pytest.approx(first.query("noise == 'none' and loss == 'ce'")["accuracy"].mean())
-    with pytest.raises(ValueError, match="more than once"):
-        rank(pd.concat([first, second], ignore_index=True))
+class TestRank:
+    def several(self, **changes):
+        first = results_frame({"ce": [0.8, 0.6], "gce": [0.82, 0.7]}).assign(data="digits")
+        second = first.assign(data="wine", accuracy=first["accuracy"].where(first["loss"] == "ce", 0.1))
+        return pd.concat([first, second], ignore_index=True).assign(**changes)
+
+    def test_data_sets_are_the_blocks(self):
+        results = self.several()
+        ranking = rank(results)
+        assert ranking.friedman.blocks == 2
+        assert ranking.summary["wins"].to_dict() == {"ce": 1, "gce": 1}
+        digits = results.query("data == 'digits' and noise == 'none'").groupby("loss")["accuracy"].mean()
+        wine = results.query("data == 'wine' and noise == 'none'").groupby("loss")["accuracy"].mean()
+        expected = ((digits["gce"] - digits["ce"]) + (wine["gce"] - wine["ce"])) / 2
+        assert ranking.summary.loc["gce", "mean_difference"] == pytest.approx(expected)
+
+    def test_another_noise_level(self):
+        results = self.several()
+        noisy = rank(results, noise="symmetric(0.4)").summary
+        pd.testing.assert_frame_equal(noisy, rank(results[results["noise"] != "none"]).summary)
+        with pytest.raises(ValueError, match=r"^rank: noise of digits must be one of none, symmetric\(0.4\), got pair\(0.1\)\.$"):
+            rank(results, noise="pair(0.1)")
+
+    def test_means_without_untrained_cases(self):
+        results = self.several()
+        marked = (results["data"] == "wine") & (results["loss"] == "gce") & (results["seed"] < 3)
+        summary = rank(results.assign(untrained=np.where(marked, "predicts one class", ""))).summary
+        digits = results.query("data == 'digits' and noise == 'none'").groupby("loss")["accuracy"].mean()
+        assert summary["untrained"].to_dict() == {"ce": 0, "gce": 1}
+        assert summary.loc["gce", "trained_difference"] == pytest.approx(digits["gce"] - digits["ce"])
+        assert summary.loc["gce", "mean_difference"] < 0 < summary.loc["gce", "trained_difference"]
+
+    def test_an_untrained_baseline_is_no_measure(self):
+        blocks = pd.DataFrame({"ce": [0.1, 0.8], "gce": [0.9, 0.9]})
+        failed = pd.DataFrame({"ce": [True, False]})
+        summary = rank_losses(blocks, "ce", untrained=failed).summary
+        assert summary.loc["gce", "trained_difference"] == pytest.approx(0.1)
+
+    def test_bad_input(self):
+        with pytest.raises(ValueError, match=r"^rank: results need a column 'data', got loss, noise, "):
+            rank(results_frame({"ce": [0.8, 0.6], "gce": [0.82, 0.7]}))
+        with pytest.raises(ValueError, match="more than once"):
+            rank(self.several(data="same"))
+        means = block_means(self.several(), by=("data", "noise"))
+        assert means.shape == (4, 2)

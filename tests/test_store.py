@@ -19,8 +19,9 @@ import numpy as np
 import pytest
 import torch
 
+from lossmith.studies.references import Reference
 from lossmith.studies.store import Store, StoreError
-from lossmith.training.recipe import CURVES, Run, Trained
+from lossmith.training.recipe import CURVES, Cell, Run, Trained
 
 
 def trained(run: Run, *, epochs: int = 3, **more) -> Trained:
@@ -31,48 +32,116 @@ def trained(run: Run, *, epochs: int = 3, **more) -> Trained:
     return Trained(run, curves, epochs, logits, probabilities, 0.5, **more)
 
 
+def add(store: Store, one: Trained, measures=None) -> None:
+    """Store a run whose predictions are kept."""
+    store.add([(one, measures or {})], keep={one.run})
+
+
+def choose_all(store: Store) -> None:
+    """Let every run count."""
+    store.choose([(Cell(row["loss"], row["noise"], row["seed"]), row["id"], "") for row in store.runs()])
+
+
 @pytest.fixture
 def store(tmp_path):
     return Store.create(tmp_path / "study.sqlite", {"settings": {"seeds": 3}})
 
 
 def test_a_run_is_read_back_as_it_was(store):
-    one = trained(
-        Run("gce(q=0.7)", "symmetric(0.4)", 1, 0.1), test_features=np.ones((5, 2), np.float32), weights={"a": torch.eye(2)}
-    )
-    assert store.add(one, {"accuracy": 0.9, "top5": float("nan")})
+    run = Run("gce", "symmetric(0.4)", 1, 0.1, 0.001, "q=0.5", 60)
+    features, weights = np.ones((5, 2), np.float32), {"a": torch.eye(2)}
+    one = trained(run, test_features=features, weights=weights, stands_for=4.0)
+    add(store, one, {"accuracy": 0.9, "top5": float("nan")})
     (row,) = store.runs()
-    assert (row["loss"], row["seed"], row["learning_rate"], row["accuracy"], row["diverged"]) == (
-        "gce(q=0.7)",
-        1,
-        0.1,
-        0.9,
-        False,
-    )
+    assert tuple(row[name] for name in Run._fields) == run
+    assert (row["epoch"], row["seconds"], row["stands_for"], row["accuracy"]) == (3, 0.5, 4.0, 0.9)
+    assert row["diverged"] is row["stopped"] is False
     assert np.isnan(row["top5"])
     assert np.array_equal(store.array(row["id"], "logits"), one.test_logits)
     assert np.array_equal(store.array(row["id"], "features"), one.test_features)
     assert torch.equal(store.weights(row["id"])["a"], torch.eye(2))
-    curves = store.curves()
-    assert [epoch["memorised"] for epoch in curves] == one.curves["memorised"]
-    assert store.finished() == {one.run}
+    assert list(store.curve(row["id"], "memorised")) == one.curves["memorised"]
+    assert store.finished() == {run}
+    assert store.seed_of(row["id"]) == 1
     assert store.meta("settings") == {"seeds": 3}
     assert store.meta("missing") is None
+
+
+def test_predictions_are_kept_of_those_that_may_count(store):
+    best, other = trained(Run("ce", "none", 0, 0.1)), trained(Run("ce", "none", 0, 0.3), stopped=True, stands_for=0.0)
+    store.add([(best, {}), (other, {})], keep={best.run})
+    assert [store.kept(row["id"]) for row in store.runs()] == [{"logits"}, set()]
+    assert [row["stopped"] for row in store.runs()] == [False, True]
+
+
+def test_epochs_after_a_run_was_stopped_are_not_stored(store):
+    one = trained(Run("ce", "none", 0, 0.1), epochs=4)
+    for name in CURVES:
+        one.curves[name][2:] = [float("nan")] * 2
+    one.curves["false_label_accuracy"] = [float("nan")] * 4  # no label is wrong
+    add(store, one)
+    assert list(store.curve(1, "train_loss")) == one.curves["train_loss"][:2]
+    assert np.isnan(store.curve(1, "false_label_accuracy")).all()
+
+
+def test_a_choice_lets_go_of_what_was_kept_of_other_runs_of_its_cell(store):
+    for seed, rate in ((0, 0.1), (0, 0.3), (1, 0.1)):
+        add(store, trained(Run("ce", "none", seed, rate)))
+    assert store.choices() == {}
+    assert store.curves() == []
+    store.choose([(Cell("ce", "none", 0), 2, "predicts one class")])
+    assert store.choices() == {Cell("ce", "none", 0): (2, "predicts one class")}
+    assert [store.kept(run) for run in (1, 2, 3)] == [set(), {"logits"}, {"logits"}]
+    assert {row["run"] for row in store.curves()} == {2}
+    store.choose([(Cell("ce", "none", 0), 2, ""), (Cell("ce", "none", 1), 3, "")])
+    assert store.choices() == {Cell("ce", "none", 0): (2, ""), Cell("ce", "none", 1): (3, "")}
+    assert {row["run"]: row["seed"] for row in store.curves()} == {2: 0, 3: 1}
+
+
+def test_runs_of_one_replicate(store):
+    for seed in (0, 1, 0):
+        add(store, trained(Run("ce", "none", seed, 0.1 + len(store.runs()))))
+    assert [row["id"] for row in store.runs(0)] == [1, 3]
+    assert [row["id"] for row in store.runs(2)] == []
+    with pytest.raises(StoreError, match=r"study.sqlite has no run 7\.$"):
+        store.seed_of(7)
 
 
 def test_probabilities_are_kept_only_where_they_are_not_the_softmax_of_the_logits(store):
     plain, other = trained(Run("ce", "none", 0, 0.1)), trained(Run("bi-tempered", "none", 0, 0.1))
     other.test_probabilities = np.full((5, 3), 1 / 3, np.float32)
-    store.add(plain, {})
-    store.add(other, {})
+    add(store, plain)
+    add(store, other)
     assert ["probabilities" in store.kept(run["id"]) for run in store.runs()] == [False, True]
 
 
 def test_the_first_of_two_equal_runs_stays(store):
     run = Run("ce", "none", 0, 0.1)
-    assert store.add(trained(run), {"accuracy": 0.5})
-    assert not store.add(trained(run), {"accuracy": 0.7})
+    add(store, trained(run), {"accuracy": 0.5})
+    add(store, trained(run), {"accuracy": 0.7})
     assert [row["accuracy"] for row in store.runs()] == [0.5]
+    add(store, trained(run._replace(weight_decay=0.1)), {"accuracy": 0.8})  # which is another run
+    assert [row["accuracy"] for row in store.runs()] == [0.5, 0.8]
+
+
+def test_references_are_kept(store):
+    linear = Reference("logistic regression", "C=1", {"accuracy": 0.8, "nll": float("nan")}, 0.75, np.ones(4, bool), 0.1)
+    store.add_references("none", 2, [linear])
+    store.add_references("none", 2, [linear])  # by another process
+    (row,) = store.references()
+    assert (row["name"], row["noise"], row["seed"], row["settings"]) == ("logistic regression", "none", 2, "C=1")
+    assert (row["accuracy"], row["validation_score"], row["seconds"]) == (0.8, 0.75, 0.1)
+
+
+def test_the_split_of_a_replicate_is_kept(store):
+    labels, rows = np.array([2, 0, 1]), np.array([7, 300_000, 9])
+    store.add_replicate(1, 12, labels, rows)
+    store.add_replicate(1, 99, labels[::-1], rows[::-1])  # another process: the first stays
+    found = store.replicate(1)
+    assert found.validation == 12
+    assert np.array_equal(found.labels, labels)
+    assert np.array_equal(found.test, rows)
+    assert store.replicate(0) is None
 
 
 def test_noise_is_kept(store):
@@ -95,7 +164,8 @@ WRITER = """
     store = Store(Path({file!r}))
     print("ready", flush=True)
     for seed in range({runs}):
-        store.add(trained(Run("ce", "none", seed, 0.1), epochs=50), {{"accuracy": seed}})
+        run = Run("ce", "none", seed, 0.1)
+        store.add([(trained(run, epochs=50), {{"accuracy": seed}})], keep={{run}})
 """
 
 
@@ -116,14 +186,15 @@ def test_a_killed_writer_leaves_whole_runs(store):
     again = Store(store.file)
     runs = again.runs()
     assert len(runs) >= 5
-    assert len(again.curves()) == 50 * len(runs)
+    assert all(len(again.curve(run["id"], "train_loss")) == 50 for run in runs)
     assert all(again.array(run["id"], "logits").shape == (5, 3) for run in runs)
-    assert again.add(trained(Run("gce", "none", 0, 0.1)), {})
+    add(again, trained(Run("gce", "none", 0, 0.1)))
+    assert len(again.runs()) == len(runs) + 1
 
 
 def test_what_a_killed_writer_had_half_done_is_undone(store, tmp_path):
     for seed in range(50):
-        store.add(trained(Run("ce", "none", seed, 0.1), epochs=50), {"accuracy": seed})
+        add(store, trained(Run("ce", "none", seed, 0.1), epochs=50), {"accuracy": seed})
     connection = sqlite3.connect(store.file, isolation_level=None)
     connection.execute("PRAGMA cache_size = 1")  # so that pages reach the file before the end of the transaction
     connection.execute("BEGIN IMMEDIATE")
@@ -134,7 +205,7 @@ def test_what_a_killed_writer_had_half_done_is_undone(store, tmp_path):
     connection.close()
     killed = tmp_path / "killed" / "study.sqlite"
     assert killed.read_bytes() != store.file.read_bytes()
-    assert all(row["train_loss"] >= 0 for row in Store(killed).curves())
+    assert all((Store(killed).curve(run, "train_loss") >= 0).all() for run in range(1, 51))
 
 
 def test_two_writers_do_not_disturb_each_other(store):
@@ -143,6 +214,7 @@ def test_two_writers_do_not_disturb_each_other(store):
         process.communicate(timeout=120)
         assert process.returncode == 0
     assert sorted(run["accuracy"] for run in store.runs()) == list(range(60))
+    choose_all(store)
     assert len(store.curves()) == 50 * 60
 
 
@@ -174,7 +246,7 @@ def test_foreign_files_are_left_as_they_are(tmp_path):
 
 def test_a_damaged_file_is_left_as_it_is(store):
     for seed in range(20):
-        store.add(trained(Run("ce", "none", seed, 0.1), epochs=50), {})
+        add(store, trained(Run("ce", "none", seed, 0.1), epochs=50))
     whole = store.file.read_bytes()
     for damaged in (whole[: len(whole) // 2], whole[:5000] + bytes(20_000) + whole[25_000:]):
         store.file.write_bytes(damaged)
@@ -188,13 +260,13 @@ def test_a_later_format_is_named(store):
     connection.execute("PRAGMA user_version = 7")
     connection.commit()
     connection.close()
-    with pytest.raises(StoreError, match="has format 7, and this lossmith reads format 1; it was left as it is"):
+    with pytest.raises(StoreError, match="has format 7, and this lossmith reads format 2; it was left as it is"):
         Store(store.file)
 
 
 def test_no_space_left_is_one_line_and_loses_nothing(store, monkeypatch):
     """SQLite's own limit of pages stands for a full disk: the same error comes from the same place."""
-    store.add(trained(Run("ce", "none", 0, 0.1)), {})
+    add(store, trained(Run("ce", "none", 0, 0.1)))
     connect = sqlite3.connect
 
     def limited(*arguments, **options):
@@ -206,7 +278,7 @@ def test_no_space_left_is_one_line_and_loses_nothing(store, monkeypatch):
     monkeypatch.setattr(sqlite3, "connect", limited)
     big = trained(Run("ce", "none", 1, 0.1), test_features=np.random.default_rng(0).normal(size=(1000, 100)))
     with pytest.raises(StoreError, match="database or disk is full; what it holds was left as it is"):
-        store.add(big, {})
+        add(store, big)
     monkeypatch.undo()
     assert store.finished() == {Run("ce", "none", 0, 0.1)}
     assert Store(store.file).runs()[0]["seed"] == 0
@@ -257,6 +329,13 @@ HOSTILE = {
     "settings that are a number": ("UPDATE meta SET value = ?", "5", "meta, settings"),
     "a matrix that is none": ("UPDATE noise SET matrix = ?", "[[1, 2], [3]]", "noise, none of seed 0"),
     "labels that are none": ("UPDATE noise SET labels = ?", b"rubbish", "noise, none of seed 0"),
+    "a decay that is text": ("UPDATE run SET weight_decay = ?", "none", "run, run 1"),
+    "a choice of text": ("UPDATE choice SET run = ?", "the best", "choice, run 'the best'"),
+    "a reason that is bytes": ("UPDATE choice SET untrained = ?", b"why", "choice, run 1"),
+    "a reference without measures": ("UPDATE reference SET measures = ?", "[]", "reference, 'none' of seed 0"),
+    "a reference that took text": ("UPDATE reference SET seconds = ?", "long", "reference, 'none' of seed 0"),
+    "test rows that are none": ("UPDATE replicate SET test = ?", b"rubbish", "replicate, seed 0"),
+    "validation rows that are text": ("UPDATE replicate SET validation = ?", "few", "replicate, seed 0"),
 }
 
 
@@ -266,14 +345,17 @@ def read_everything(store):
             store.array(run["id"], name)
     for row in store.noises():
         store.noisy_labels(row["noise"], row["seed"])
-    store.finished(), store.curves(), store.meta("settings")
+    store.finished(), store.curves(), store.meta("settings"), store.choices(), store.references(), store.replicate(0)
 
 
 @pytest.mark.parametrize("case", HOSTILE)
 def test_content_that_does_not_fit_is_one_line_that_names_table_and_run(store, case):
     query, value, place = HOSTILE[case]
-    store.add(trained(Run("ce", "none", 0, 0.1)), {"accuracy": 0.9})
+    add(store, trained(Run("ce", "none", 0, 0.1)), {"accuracy": 0.9})
     store.add_noise("none", 0, 0.0, np.eye(3), np.arange(3))
+    store.add_references("none", 0, [Reference("largest class", "", {"accuracy": 0.1}, 0.1, np.ones(4, bool), 0.1)])
+    store.add_replicate(0, 4, np.arange(3), np.arange(3))
+    choose_all(store)
     read_everything(store)
     with sqlite3.connect(store.file) as connection:
         connection.execute(query, (value,))
@@ -288,7 +370,7 @@ def test_content_that_does_not_fit_is_one_line_that_names_table_and_run(store, c
 
 def test_a_small_content_that_would_fill_the_memory_is_refused(store, monkeypatch):
     monkeypatch.setattr("lossmith.studies.stored_content.ROOM", 2**22)
-    store.add(trained(Run("ce", "none", 0, 0.1)), {})
+    add(store, trained(Run("ce", "none", 0, 0.1)))
     size = 2**27
     content = _packed_zeros(size)
     assert len(content) < size / 200
@@ -305,7 +387,7 @@ def test_a_small_content_that_would_fill_the_memory_is_refused(store, monkeypatc
 
 
 def test_an_array_of_another_shape_than_expected_is_refused_before_it_is_inflated(store):
-    store.add(trained(Run("ce", "none", 0, 0.1)), {})
+    add(store, trained(Run("ce", "none", 0, 0.1)))
     assert store.array(1, "logits", (5, None)).shape == (5, 3)
     with pytest.raises(StoreError, match=r"logits of run 1 is damaged \(shape must be \(4, 3\), got \(5, 3\)\)"):
         store.array(1, "logits", (4, 3))
@@ -315,12 +397,12 @@ def test_a_large_array_that_fits_is_read(store, monkeypatch):
     monkeypatch.setattr("lossmith.studies.stored_content.ROOM", 100)
     monkeypatch.setattr("lossmith.studies.stored_content.STEP", 64)
     features = np.random.default_rng(0).normal(size=(50, 7))
-    store.add(trained(Run("ce", "none", 0, 0.1), test_features=features), {})
+    add(store, trained(Run("ce", "none", 0, 0.1), test_features=features))
     assert np.array_equal(store.array(1, "features"), features)
 
 
 def test_weights_that_are_none_or_packed_are_refused(store):
-    store.add(trained(Run("ce", "none", 0, 0.1), weights={"a": torch.zeros(1000)}), {})
+    add(store, trained(Run("ce", "none", 0, 0.1), weights={"a": torch.zeros(1000)}))
     stream = io.BytesIO()
     stored = zipfile.ZipFile(io.BytesIO(store.array(1, "weights").tobytes()))
     with stored, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as packed:
@@ -356,7 +438,7 @@ def test_other_tables_views_and_triggers_are_refused(store, more):
 
 def test_damaged_pages_are_one_line(store):
     for seed in range(20):
-        store.add(trained(Run("ce", "none", seed, 0.1), epochs=50), {})
+        add(store, trained(Run("ce", "none", seed, 0.1), epochs=50))
     whole = store.file.read_bytes()
     for page in range(1, len(whole) // 4096):
         store.file.write_bytes(whole[: 4096 * page] + bytes([7]) * 64 + whole[4096 * page + 64 :])

@@ -7,13 +7,13 @@ from shutil import copytree
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from lossmith.analysis.cka import layer_similarity
+from analysis_checks import each_run, predictions, shared_rows, similarity
 from lossmith.analysis.feature_transfer import transfer
-from lossmith.analysis.prediction_agreement import ensembles
 from lossmith.analysis.robustness import CorruptionErrors, corruption_errors, mean_corruption_error
 from lossmith.analysis.run_tables import RunOutputs, cross_fitted_calibration
 from lossmith.analysis.scores import accuracy
@@ -27,21 +27,24 @@ from lossmith.studies.study_analysis.features import halves, some_rows
 from lossmith.studies.study_analysis.trained_models import compared_layers
 
 LOSSES = ["ce", "bi-tempered", "cosine-softmax"]
-QUICK = {"epochs": 2, "seeds": 2, "rates": [0.1], "progress": False, "workers": 1}
+QUICK = {"epochs": 2, "seeds": 2, "rates": [0.1], "references": False, "progress": False, "workers": 1}
+KEPT = {"keep": ["features", "weights"]}
 ROWS = 130
 ANALYSED = "as one made by 'lossmith compare --analyse' does."
 SECTIONS = ("temperature", "separation", "transfer", "agreement", "layers", "corruption")
+NOISE = "symmetric(0.4)"
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
+    """One whose replicates draw their own test rows, of which two share enough to be compared."""
     folder = tmp_path_factory.mktemp("studies") / "digits"
-    return compare("digits", losses=LOSSES, noise=[0.4], output=folder, keep=["features", "weights"], rows=800, **QUICK)
+    return compare("digits", losses=LOSSES, noise=[0.4], output=folder, **KEPT, **QUICK)
 
 
 @pytest.fixture(scope="module")
 def analysis(study):
-    return analyse(study, rows=ROWS, transfer_to=["digits"])["symmetric(0.4)"]
+    return analyse(study, rows=ROWS, transfer_to=["digits"])[NOISE]
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +54,9 @@ def bare_study(tmp_path_factory):
     return compare("digits", losses=["ce", "mae"], noise=[0, 0.2, 0.4], output=folder, rows=300, **{**QUICK, "seeds": 1})
 
 
-def each_run(study):
-    return study.results.itertuples()
-
-
 def averaged(study, measure):
-    """Return mean and standard error over the runs of each loss, of what ``measure`` makes of a run."""
-    values = study.results.assign(value=[measure(row.run) for row in each_run(study)])
+    """Return mean and standard error over the runs of each loss, of what ``measure`` makes of a run and its labels."""
+    values = study.results.assign(value=[measure(row.run, study.test_labels(row.seed)) for row in each_run(study)])
     return values.groupby("loss", sort=False).value.agg(["mean", "sem"])
 
 
@@ -67,15 +66,20 @@ def assert_measured(table, measure, expected):
 
 
 class TestNumbers:
-    def test_calibration(self, study, analysis):
-        labels = study.test_labels
+    def test_replicates_differ(self, study):
+        """Otherwise what follows would hold for one split as well."""
+        assert not np.array_equal(study.load(0).test, study.load(1).test)
+        for seed in (0, 1):
+            data = study.load(seed)
+            assert np.array_equal(study.test_labels(seed), data.labels[data.test])
 
+    def test_calibration(self, study, analysis):
         def outputs(run):
             own = study.test_probabilities(run) if "probabilities" in study.store.kept(run) else None
             return RunOutputs("any", 0, study.test_logits(run), None, own)
 
         for name in ("nll", "ece", "scaled_nll", "scaled_ece", "temperature"):
-            expected = averaged(study, lambda run, name=name: cross_fitted_calibration(outputs(run), labels)[name])
+            expected = averaged(study, lambda run, labels, name=name: cross_fitted_calibration(outputs(run), labels)[name])
             assert_measured(analysis.calibration, name, expected)
         for name in ("nll", "ece"):  # what the study itself measured after training
             means = study.results.groupby("loss", sort=False)[name].mean()
@@ -85,25 +89,27 @@ class TestNumbers:
 
     @pytest.mark.parametrize("distance", ["cosine", "centred-cosine", "euclidean"])
     def test_separation(self, study, analysis, distance):
-        def measure(run):
-            return class_separation(study.test_features(run), study.test_labels, distance).r_squared
+        def measure(run, labels):
+            return class_separation(study.test_features(run), labels, distance).r_squared
 
         assert_measured(analysis.separation, distance, averaged(study, measure))
 
     def test_features(self, study, analysis):
-        assert_measured(analysis.features, "nonzero", averaged(study, lambda run: np.mean(study.test_features(run) != 0)))
+        assert_measured(analysis.features, "nonzero", averaged(study, lambda run, _: np.mean(study.test_features(run) != 0)))
         assert (analysis.features["centroid_rank"]["mean"] <= 9).all()  # ten centred means
         assert (analysis.features["rank"]["mean"] > analysis.features["centroid_rank"]["mean"]).all()
 
     def test_relearned_classifiers(self, study, analysis):
-        labels = study.test_labels
-        fit, judge = halves(labels, 2000)
-        assert len(fit) + len(judge) == len(labels)
-        own = averaged(study, lambda run: accuracy(study.test_probabilities(run)[judge], labels[judge]))
-        assert_measured(analysis.transfer, "own", own)
+        def own(run, labels):
+            fit, judge = halves(labels, 2000)
+            assert len(fit) + len(judge) == len(labels)
+            return accuracy(study.test_probabilities(run)[judge], labels[judge])
 
-        def relearned(run):
+        assert_measured(analysis.transfer, "own", averaged(study, own))
+
+        def relearned(run, labels):
             x = study.test_features(run)
+            fit, judge = halves(labels, 2000)
             x = x / x[fit].std(0).max()
             how = {"strengths": np.logspace(-6, 5, 45), "max_iterations": 200, "tolerance": 1e-4}
             return transfer(x[fit], labels[fit], x[judge], labels[judge], **how).accuracy
@@ -115,56 +121,75 @@ class TestNumbers:
         assert list(found.index) == LOSSES
         assert found.between(0.5, 1.0).all()  # chance is 0.1; the data are like the study's own, and labels are true
 
-    def test_agreement_pairs_runs_of_different_seeds(self, study, analysis):
-        labels = study.test_labels
-        predicted = {(row.loss, row.seed): study.test_probabilities(row.run).argmax(1) for row in each_run(study)}
+    def test_agreement_is_that_on_shared_rows(self, study, analysis):
+        own, others = shared_rows(study)
+        labels, predicted = study.test_labels(0)[own], predictions(study)
+        assert np.array_equal(labels, study.test_labels(1)[others])
+        assert len(own) >= 50
         for first, second in product(LOSSES, LOSSES):
-            pairs = [(predicted[first, a], predicted[second, 1 - a]) for a in (0, 1)]
+            pairs = [(predicted[a, 0][own], predicted[b, 1][others]) for a, b in ((first, second), (second, first))]
             same = np.mean([np.mean(a == b) for a, b in pairs])
             alike = np.mean([np.mean((a == labels) == (b == labels)) for a, b in pairs])
+            wrong = sum(np.sum((a != labels) & (b != labels)) for a, b in pairs)
+            mistakes = sum(np.sum((a == b) & (a != labels)) for a, b in pairs) / wrong
             assert analysis.agreement["same_prediction"].loc[first, second] == pytest.approx(same)
             assert analysis.agreement["both_right_or_wrong"].loc[first, second] == pytest.approx(alike)
-        assert sorted(analysis.run_agreement.index) == sorted(f"{loss}, seed {seed}" for loss, seed in predicted)
+            assert analysis.agreement["same_mistake"].loc[first, second] == pytest.approx(mistakes)
+        table = analysis.run_agreement
+        assert sorted(table.index) == sorted(f"{loss}, seed {seed}" for loss, seed in predicted)
         assert len(analysis.brackets) == len(predicted) - 1
-        votes = {loss: [predicted[loss, seed] for seed in (0, 1)] for loss in LOSSES}
-        np.testing.assert_allclose(analysis.ensembles.to_numpy(), ensembles(votes, labels).accuracy)
+        within = np.mean(predicted["ce", 1] == predicted["bi-tempered", 1])  # on all rows of their replicate
+        assert table.loc["ce, seed 1", "bi-tempered, seed 1"] == pytest.approx(within)
+        across = np.mean(predicted["ce", 0][own] == predicted["bi-tempered", 1][others])
+        assert table.loc["ce, seed 0", "bi-tempered, seed 1"] == pytest.approx(across)
+        assert analysis.ensembles is None
+        own_rows = "Every replicate has test rows of its own, so that there are no ensembles"
+        compared = f"and runs of two replicates are compared on the test rows of both, {len(own)} of them."
+        assert analysis.notes == (f"{own_rows}, {compared}",)
 
     def test_layers(self, study, analysis):
-        data = study.load()
-        inputs = data.inputs[data.test[some_rows(len(data.test), ROWS)]]
+        """Each model runs on the inputs of its own replicate, which encodes them by its own training rows."""
+        rows = shared_rows(study)
+        chosen = some_rows(len(rows[0]), ROWS)
+        inputs = [study.load(seed).inputs[study.load(seed).test[np.array(rows[seed])[chosen]]] for seed in (0, 1)]
         models = {(row.loss, row.seed): study.model(row.run) for row in each_run(study)}
         layers = compared_layers(models["ce", 0])
         assert analysis.layers.layers == ("linear 1", "relu 1", "linear 2", "relu 2", "logits")
         for first, second in product(LOSSES, LOSSES):
-            maps = [
-                layer_similarity(
-                    models[first, a], models[second, 1 - a], inputs, first_layers=layers, second_layers=layers, batch_size=125
-                ).cka
-                for a in (0, 1)
-            ]
-            np.testing.assert_allclose(analysis.layers.between(first, second), np.mean(maps, 0), rtol=1e-6, atol=1e-9)
+            one = similarity(models[first, 0], models[second, 1], *inputs, layers)
+            other = similarity(models[second, 0], models[first, 1], *inputs, layers).T
+            np.testing.assert_allclose(analysis.layers.between(first, second), (one + other) / 2, rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(
             analysis.layers.of_layer("relu 2").loc["ce", "bi-tempered"], analysis.layers.between("ce", "bi-tempered")[3, 3]
         )
 
+    def test_models_are_those_of_their_replicate(self, study):
+        for row in each_run(study):
+            data = study.load(row.seed)
+            with torch.no_grad():
+                again = study.model(row.run)(data.inputs[data.test]).numpy()
+            np.testing.assert_allclose(again, study.test_logits(row.run), rtol=1e-3, atol=1e-4)
+
     def test_damaged_inputs(self, study, analysis):
-        data = study.load()
-        chosen = some_rows(len(data.test), ROWS)
-        inputs, labels = data.inputs[data.test[chosen]], study.test_labels[chosen]
-        models = {row.run: study.model(row.run).requires_grad_(requires_grad=False) for row in each_run(study)}
-        found = {run: corruption_errors(model, inputs, labels) for run, model in models.items()}
+        found = {}
+        for row in each_run(study):
+            data = study.load(row.seed)
+            chosen = some_rows(len(data.test), ROWS)
+            inputs, labels = data.inputs[data.test[chosen]], study.test_labels(row.seed)[chosen]
+            model = study.model(row.run).requires_grad_(requires_grad=False)
+            found[row.run] = corruption_errors(model, inputs, labels)
         baseline = [found[row.run] for row in each_run(study) if row.loss == "ce"]
         reference = CorruptionErrors(0.0, baseline[0].corruptions, np.mean([each.errors for each in baseline], 0))
-        assert_measured(analysis.corruption, "clean", averaged(study, lambda run: found[run].clean))
-        assert_measured(analysis.corruption, "blur", averaged(study, lambda run: found[run].errors[2].mean()))
-        relative = averaged(study, lambda run: mean_corruption_error(found[run], reference))
+        assert_measured(analysis.corruption, "clean", averaged(study, lambda run, _: found[run].clean))
+        assert_measured(analysis.corruption, "blur", averaged(study, lambda run, _: found[run].errors[2].mean()))
+        relative = averaged(study, lambda run, _: mean_corruption_error(found[run], reference))
         assert_measured(analysis.corruption, "relative", relative)
 
     def test_is_kept_in_the_study(self, study, analysis):
         kept = open_study(study.folder).analyses
-        assert list(kept) == ["symmetric(0.4)"]
-        read = kept["symmetric(0.4)"]
-        for name in ("calibration", "separation", "features", "transfer", "corruption", "ensembles", "run_agreement"):
+        assert list(kept) == [NOISE]
+        read = kept[NOISE]
+        for name in ("calibration", "separation", "features", "transfer", "corruption", "run_agreement"):
             pd.testing.assert_frame_equal(getattr(read, name), getattr(analysis, name), check_names=False, check_dtype=False)
         for kind, table in analysis.agreement.items():
             pd.testing.assert_frame_equal(read.agreement[kind], table)
@@ -197,8 +222,8 @@ class TestWhatIsMissing:
         logits = study.test_logits
         monkeypatch.setattr(study, "test_logits", lambda run: logits(run) * (np.nan if run == bad else 1.0))
         monkeypatch.setattr(study, "store_analysis", lambda _: None)
-        found = analyse(study, rows=10, seeds=1)["symmetric(0.4)"]
-        assert found.notes == ("Left out, since they diverged: bi-tempered, seed 1.",)
+        found = analyse(study, rows=10, seeds=1)[NOISE]
+        assert found.notes[0] == "Left out, since they diverged: bi-tempered, seed 1."
         assert list(found.calibration["runs", "count"]) == [2, 1, 2]
         assert np.isnan(found.agreement["same_prediction"].loc["bi-tempered", "bi-tempered"])
         assert np.isfinite(found.corruption.xs("mean", axis=1, level=1).to_numpy()).all()
@@ -288,11 +313,11 @@ class TestCommand:
     def test_not_finished(self, bare_study, tmp_path, capsys):
         folder = copytree(bare_study.folder, tmp_path / "copied")
         with sqlite3.connect(folder / "study.sqlite") as connection:
-            connection.execute("DELETE FROM run WHERE id = 1")
+            connection.execute("DELETE FROM choice WHERE loss = 'mae' AND noise = 'none'")
         connection.close()
         assert main(["analyse", str(folder)]) == 2
         assert capsys.readouterr().err == (
-            f"lossmith: analyse: {folder} is not finished, 7 of 8 runs are. Go on with: lossmith resume {folder}\n"
+            f"lossmith: analyse: {folder} is not finished, 5 of 6 results are there. Go on with: lossmith resume {folder}\n"
         )
 
 

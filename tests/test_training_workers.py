@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lossmith.training import workers
+from lossmith.training import crew
 from lossmith.training.recipe import Recipe, Trained
 from lossmith.training.stacks.composition import compose_stacks
 from lossmith.training.workers import Progress, train_all
@@ -103,7 +103,7 @@ class Raises(nn.Module):
 @pytest.mark.parametrize(
     ("loss", "error", "message"),
     [
-        (Dies(), ChildProcessError, r"train_all: a worker process died with exit code -9 in stack \d of 2; -9 mostly means"),
+        (Dies(), ChildProcessError, r"compare: a worker process died with exit code -9 in task \d of 2; -9 mostly means"),
         (Raises(), ValueError, r"^UsersLoss: no such luck\.\nIn a worker process:"),
     ],
 )
@@ -133,7 +133,7 @@ def test_a_model_that_cannot_be_pickled_trains_in_workers_or_here(monkeypatch: p
         return nn.Sequential(nn.Linear(64, classes), nn.BatchNorm1d(classes))
 
     forked = all_trained(jobs, data, RECIPE, build=build, workers=2)
-    monkeypatch.setattr(workers._Shop, "_start_method", lambda _: "spawn")
+    monkeypatch.setattr("lossmith.training.crew.sys.platform", "darwin")  # where processes are spawned
     here = all_trained(jobs, data, RECIPE, build=build, workers=2)
     for run, trained in forked.items():
         assert np.array_equal(trained.test_logits, here[run].test_logits)
@@ -149,15 +149,15 @@ def test_workers_can_be_spawned() -> None:
 
 
 def test_a_worker_that_died_before_it_was_given_more_is_an_error_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    def assign_to_the_dead(self: workers._Worker, *args: int) -> None:
+    def assign_to_the_dead(self: crew._Worker, *args: int) -> None:
         self.process.kill()
         self.process.join()
         assign(self, *args)
 
-    assign = workers._Worker.assign
-    monkeypatch.setattr(workers._Worker, "assign", assign_to_the_dead)
+    assign = crew._Worker.assign
+    monkeypatch.setattr(crew._Worker, "assign", assign_to_the_dead)
     data = digits(50)
-    with pytest.raises(ChildProcessError, match=r"^train_all: a worker process died with exit code -9 in stack 1 of 2;.*\.$"):
+    with pytest.raises(ChildProcessError, match=r"^compare: a worker process died with exit code -9 in task 1 of 2;.*\.$"):
         list(train_all([job(data, "ce"), job(data, "dropout")], data, RECIPE, workers=2))
     assert multiprocessing.active_children() == []
 
@@ -168,8 +168,8 @@ def test_a_worker_that_died_in_the_middle_of_a_message_is_an_error_here() -> Non
     theirs.close()
     process = multiprocessing.get_context("fork").Process(target=os._exit, args=(9,))
     process.start()
-    worker = workers._Worker(process, ours)
-    with pytest.raises(ChildProcessError, match="a worker process died with exit code 9 in stack"):
+    worker = crew._Worker(process, ours)
+    with pytest.raises(ChildProcessError, match="a worker process died with exit code 9 in task"):
         worker.receive(1)
     worker.end()
 

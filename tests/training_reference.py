@@ -43,10 +43,12 @@ def noisy(labels: Tensor, rate: float, seed: int) -> Tensor:
     return torch.where(wrong, (labels + torch.randint(1, 10, labels.shape, generator=own)) % 10, labels)
 
 
-def job(data: PreparedData, loss: str | nn.Module, seed: int = 0, rate: float = 0.1, noise: float = 0.3) -> Job:
+def job(
+    data: PreparedData, loss: str | nn.Module, seed: int = 0, rate: float = 0.1, noise: float = 0.3, *, decay: float = 0.0
+) -> Job:
     labels = noisy(data.labels, noise, seed)
     objective = make_objective(loss) if isinstance(loss, str) else loss
-    run = Run(str(loss), f"symmetric({noise})", seed, rate)
+    run = Run(str(loss), f"symmetric({noise})", seed, rate, decay)
     return Job(run, objective, labels[data.train], labels[data.validation])
 
 
@@ -91,12 +93,12 @@ def plain_loop(job: Job, data: PreparedData, recipe: Recipe, build: Build | None
     with seeded(seed, "weights"):
         if build is not None:
             model = build(data.input_shape, data.num_classes)
-            groups: Any = [{"params": list(model.parameters()), "weight_decay": recipe.weight_decay}]
+            groups: Any = [{"params": list(model.parameters()), "weight_decay": job.run.weight_decay}]
             loss: Any = objective.loss if isinstance(objective, Objective) else objective
         else:
             assert isinstance(objective, Objective)
             backbone = make_backbone(recipe.model, data.input_shape)
-            model, loss, groups = objective.build(backbone, data.num_classes, weight_decay=recipe.weight_decay or None)
+            model, loss, groups = objective.build(backbone, data.num_classes, weight_decay=job.run.weight_decay or None)
             scheduler = objective.scheduler(loss, total=recipe.epochs)
     optimizer = OPTIMIZERS[recipe.optimizer](groups, lr=job.run.learning_rate, momentum=recipe.momentum)
     steps = -(-len(data.train) // recipe.batch_size)

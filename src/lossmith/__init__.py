@@ -26,7 +26,12 @@ if TYPE_CHECKING:  # a name imported as itself is one that others may import fro
     )
     from lossmith.data import load_data as load_data, make_noise as make_noise
     from lossmith.losses import *
-    from lossmith.objectives import LossScheduler as LossScheduler, make_objective as make_objective
+    from lossmith.objectives import (
+        LossScheduler as LossScheduler,
+        make_objective as make_objective,
+        search_space as search_space,
+        with_parameters as with_parameters,
+    )
     from lossmith.studies.compare import compare as compare
     from lossmith.studies.study import Study as Study, open_study as open_study
     from lossmith.theory import advise as advise, solve_logit_bias as solve_logit_bias, transfer_parameters as transfer_parameters
@@ -57,8 +62,10 @@ _HOMES = {
     "make_noise": "lossmith.data",
     "make_objective": "lossmith.objectives",
     "open_study": "lossmith.studies",
+    "search_space": "lossmith.objectives",
     "solve_logit_bias": "lossmith.theory",
     "transfer_parameters": "lossmith.theory",
+    "with_parameters": "lossmith.objectives",
 }
 
 

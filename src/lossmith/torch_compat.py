@@ -24,6 +24,7 @@ __all__ = [
     "is_in_forward_mode",
     "is_one_of_many_gradients",
     "is_traced",
+    "on_one_path",
     "refuse_forward_mode_twice",
     "weight_norm_backward",
 ]
@@ -41,8 +42,10 @@ def _probe(path: str, otherwise: Any = None) -> Any:
         return otherwise
 
 
+_VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
+_TELLS_CONSTANTS = not _PROBES_ARE_OFF and _VERSION >= (2, 9)
+_FOLLOWS_EVERY_PATH = _PROBES_ARE_OFF or _VERSION < (2, 7)
 _is_jit_tracing = _probe("_C._is_tracing")
-_TELLS_CONSTANTS = not _PROBES_ARE_OFF and tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 9)
 _functorch_is_active = _probe("_C._are_functorch_transforms_active")
 _dispatch_modes = _probe("_C._len_torch_dispatch_stack")
 _is_key_included = _probe("_C._dispatch_tls_is_dispatch_key_included")
@@ -100,6 +103,15 @@ def is_constant(number: float) -> bool:
     from torch.fx.experimental.symbolic_shapes import has_static_value  # heavy, and needed by nothing but compilation
 
     return has_static_value(number)
+
+
+def on_one_path(numbers: Tensor) -> Tensor:
+    """Return numbers ``(N, 1, ...)`` as they are, by an operation at which torch 2.6 stops following the paths of a graph.
+
+    It follows each of them, up to an operation that cannot be fused, and each step of Newton's method has six times as many
+    as the one before: without this, compiling ten steps would take days.
+    """
+    return numbers.amin(1, keepdim=True) if _FOLLOWS_EVERY_PATH else numbers
 
 
 def refuse_forward_mode_twice() -> None:

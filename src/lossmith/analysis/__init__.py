@@ -66,6 +66,7 @@ __all__, __getattr__, __dir__ = lazy_names(
             "balanced_accuracy",
             "brier_score",
             "logit_negative_log_likelihood",
+            "macro_f1",
             "negative_log_likelihood",
             "predicted_classes",
             "top_k_accuracy",

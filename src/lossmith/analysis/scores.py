@@ -13,6 +13,7 @@ __all__ = [
     "balanced_accuracy",
     "brier_score",
     "logit_negative_log_likelihood",
+    "macro_f1",
     "negative_log_likelihood",
     "predicted_classes",
     "top_k_accuracy",
@@ -63,6 +64,34 @@ def balanced_accuracy(predictions: Numbers, labels: Numbers) -> float:
     right = np.bincount(truth[predicted == truth], minlength=len(examples))
     occurring = examples > 0
     return float(np.mean(right[occurring] / examples[occurring]))
+
+
+def macro_f1(predictions: Numbers, labels: Numbers) -> float:
+    """Return the F1 score of each class, averaged over the classes that occur or are predicted, however rare they are.
+
+    The F1 score is the harmonic mean of precision and recall, ``2 right / (predicted + occurring)``: 0 for a class that is
+    never predicted rightly.
+
+    Args:
+        predictions: Classes ``(n,)``, or scores of the classes ``(n, C)``.
+        labels: The class of each example, ``(n,)``.
+
+    Returns:
+        A share, between 0 and 1.
+
+    Raises:
+        ValueError: If lengths do not match.
+
+    >>> round(macro_f1([0, 0, 0, 0], [0, 0, 0, 1]), 4)
+    0.4286
+    """
+    predicted = predicted_classes("macro_f1", predictions)
+    truth = as_labels("macro_f1", labels, rows=len(predicted))
+    classes = int(max(predicted.max(), truth.max())) + 1
+    named = np.bincount(truth, minlength=classes) + np.bincount(predicted, minlength=classes)
+    right = np.bincount(truth[predicted == truth], minlength=classes)
+    met = named > 0
+    return float(np.mean(2 * right[met] / named[met]))
 
 
 def top_k_accuracy(scores: Numbers, labels: Numbers, k: int = 5) -> float:

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from lossmith.studies.comparison import Comparison
     from lossmith.studies.study import Study
 
-__all__ = ["analyse_and_print", "say_if_unfinished", "train_and_answer"]
+__all__ = ["analyse_and_print", "say_what_is_not_sure", "train_and_answer"]
 
 
 def train_and_answer(comparison: "Comparison", *, report: bool = True, analyse: bool = False) -> None:
@@ -18,7 +18,7 @@ def train_and_answer(comparison: "Comparison", *, report: bool = True, analyse: 
         for note in comparison.notes():
             display.note(f"{comparison.data.name}: {note}")
         study = comparison.train(display)
-    say_if_unfinished(study)
+    say_what_is_not_sure(study)
     print(_tables(study))
     print()
     print(study.recommend())
@@ -32,10 +32,10 @@ def train_and_answer(comparison: "Comparison", *, report: bool = True, analyse: 
         print(f"Report: {write_report(study)}")
 
 
-def say_if_unfinished(study: "Study") -> None:
-    """Say first of all that results are not final, where they are not; apart from them, as they may be read by a program."""
-    if study.unfinished:
-        print(f"{study.folder}: {study.unfinished}", file=sys.stderr)
+def say_what_is_not_sure(study: "Study") -> None:
+    """Say first of all that results are not final or not sure; apart from them, as they may be read by a program."""
+    for sentence in filter(None, (study.unfinished, study.caution)):
+        print(f"{study.folder}: {sentence}", file=sys.stderr)
 
 
 def analyse_and_print(study: "Study", **how: Any) -> None:
@@ -51,5 +51,6 @@ def analyse_and_print(study: "Study", **how: Any) -> None:
 
 
 def _tables(study: "Study") -> str:
-    heading = "Accuracy on the test split, mean +- standard error over the seeds, by label noise in training"
-    return f"{heading}\n{study.table().fillna('').rename_axis(index=None, columns=None).to_string()}"
+    from lossmith.commands.result_table import result_table
+
+    return result_table(study)

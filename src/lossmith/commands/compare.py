@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 NAME = "compare"
-HELP = "train a set of losses on your data, under label noise, over seeds, and say which is best"
+HELP = "train a set of losses on your data, under label noise, over replicates, and say which is best"
 EPILOG = """examples:
   lossmith compare
   lossmith compare reviews.csv --target rating --losses ce,gce,"logit-bias(mae)",bi-tempered --noise 0,0.2 --seeds 10
@@ -41,10 +41,17 @@ def _add_study(group: Any) -> None:
         help="losses or objectives, such as ce,gce(q=0.5); the first is the baseline",
     )
     group.add_argument("--noise", metavar="LIST", help="such as 0,0.2,pair(0.3) (default: 0,0.2,0.4)")
-    group.add_argument("--seeds", type=int, metavar="N", help="runs of each loss and noise (default: 5)")
-    group.add_argument("--rates", metavar="LIST", help="learning rates to choose from on the validation split")
-    group.add_argument("--search-seeds", type=int, metavar="N", help="runs of each learning rate that the choice is made by")
-    group.add_argument("--search-noise", metavar="WHERE", help="choose learning rates on the first noise, for all, or on each")
+    group.add_argument("--seeds", type=int, metavar="N", help="replicates, each with its own split (default: what fits)")
+    group.add_argument("--metric", metavar="NAME", help="accuracy, balanced-accuracy, macro-f1, nll, brier or top5")
+    group.add_argument("--minutes", type=float, metavar="N", help="the time to use (default: 15 at most, less for small data)")
+    group.add_argument("--trials", type=int, metavar="N", help="settings tried for each loss, noise and replicate (default: 9)")
+    group.add_argument("--rates", metavar="LIST", help="learning rates to try instead of rates drawn from the usual range")
+    group.add_argument("--decays", metavar="LIST", help="weight decays to try instead of decays drawn from the usual range")
+    group.add_argument("--tune", metavar="WHAT", help="settings, or also the losses' own parameters")
+    group.add_argument("--tune-on", metavar="WHERE", help="choose on each noise's own rows, or on clean labels as papers do")
+    group.add_argument("--class-weight", metavar="HOW", help="none, or balanced: rare classes weigh more")
+    group.add_argument("--draws", metavar="WHOSE", help="initial weights, batches and trials: common to all losses, or own")
+    group.add_argument("--no-references", dest="references", action="store_false", help="train no classical models beside")
     group.add_argument("--clean-validation", action="store_true", help="leave the labels of the validation split as they are")
 
 
@@ -61,7 +68,6 @@ def _add_training(group: Any) -> None:
         "--schedule", metavar="NAME", help="of the learning rate: constant, cosine, steps, warmup-cosine or exponential"
     )
     group.add_argument("--momentum", type=float, metavar="X")
-    group.add_argument("--weight-decay", type=float, metavar="X")
     group.add_argument("--mixup", type=float, metavar="X", help="parameter of the Beta distribution of mixing weights")
     group.add_argument("--averaging", type=float, metavar="X", help="decay of the moving average of the weights")
     group.add_argument("--patience", type=int, metavar="N", help="stop after N epochs without a better validation accuracy")
@@ -79,7 +85,8 @@ def _add_data(group: Any) -> None:
     group.add_argument("--split-column", metavar="COLUMN", help="the column that says train, validation or test")
     group.add_argument("--test-share", type=float, metavar="X")
     group.add_argument("--validation-share", type=float, metavar="X")
-    group.add_argument("--rows", type=int, metavar="N", help="use N rows at most, drawn by chance")
+    group.add_argument("--rows", type=int, metavar="N", help="use N rows at most, drawn by chance; a test split stays whole")
+    group.add_argument("--train-rows", type=int, metavar="N", help="train on N rows of each replicate at most")
     group.add_argument("--seed", type=int, metavar="N", help="decides which rows serve for what (default: 0)")
     group.add_argument("--groups", metavar="COLUMN", help="the column of coarse groups of classes, for noise within them")
     group.add_argument("--resize", type=int, metavar="PIXELS", help="height and width for images of different sizes")

@@ -13,15 +13,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", type=Path, metavar="FILE", help="every run: .csv or .parquet; the table of losses x noise: .tex or .md"
     )
-    parser.add_argument("--metric", default="accuracy", help="for the table (default: accuracy)")
+    parser.add_argument("--metric", default="", help="for the table (default: that of the study)")
 
 
 def run(options: argparse.Namespace) -> None:
     """Write the file and print its name."""
-    from lossmith.commands.answer import say_if_unfinished
+    from lossmith.commands.answer import say_what_is_not_sure
     from lossmith.report.result_tables import export_results
     from lossmith.studies.study import open_study
 
     study = open_study(options.study)
-    say_if_unfinished(study)
+    say_what_is_not_sure(study)
     print(export_results(study, options.file, options.metric))

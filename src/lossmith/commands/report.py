@@ -15,10 +15,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the page and print the name of its file."""
-    from lossmith.commands.answer import say_if_unfinished
+    from lossmith.commands.answer import say_what_is_not_sure
     from lossmith.report.study_page import write_report
     from lossmith.studies.study import open_study
 
     study = open_study(options.study)
-    say_if_unfinished(study)
+    say_what_is_not_sure(study)
     print(write_report(study, options.output))

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor
 
+from lossmith.data.class_balance import imbalance_notes
 from lossmith.data.encoding.labels import Classes
 from lossmith.data.sources.examples import Array
 from lossmith.data.splits import Splits
@@ -17,7 +18,7 @@ _RARE = 10  # training rows
 
 
 def data_notes(inputs: Tensor, classes: Classes, splits: Splits) -> tuple[str, ...]:
-    """Return a line each on quantities as classes, wrong labels, rare classes, classes that a split lacks, and equal inputs.
+    """Return a line each on quantities as classes, uneven and rare classes, those that a split lacks, equal inputs, wrong labels.
 
     Args:
         inputs: Inputs as a network takes them.
@@ -37,7 +38,8 @@ def data_notes(inputs: Tensor, classes: Classes, splits: Splits) -> tuple[str, .
 def _class_notes(labels: Array, classes: tuple[str, ...], splits: Splits) -> list[str]:
     train, validation, test = (np.bincount(labels[rows.numpy()], minlength=len(classes)) for rows in splits)
     rare = [f"{name!r} {count}" for name, count in zip(classes, train, strict=True) if 0 < count < _RARE]
-    notes = [f"rare classes, by training rows: {listed(rare)}"] if rare else []
+    notes = imbalance_notes(labels[splits.train.numpy()], classes)
+    notes += [f"rare classes, by training rows: {listed(rare)}"] if rare else []
     if _are_quantities(classes):
         notes.insert(0, "the target holds numbers with fractions: each different number is a class of its own")
     for absent, what in (

@@ -12,8 +12,10 @@ import torch
 from lossmith.data.encoding.array_inputs import Encoded, encode_array
 from lossmith.data.encoding.columns import encode_table
 from lossmith.data.encoding.labels import class_groups, classes_of
+from lossmith.data.fewer_rows import at_most
 from lossmith.data.inspection import data_notes
 from lossmith.data.prepared import PreparedData
+from lossmith.data.restated_target import restating_notes
 from lossmith.data.sources.column_roles import Roles, column_named, examples_of_table
 from lossmith.data.sources.examples import Array, Examples, Groups, joined
 from lossmith.data.sources.given_arrays import examples_of_arrays, examples_of_pair, looks_like_arrays, read_npz
@@ -56,8 +58,8 @@ def load_data(
         source: A file (CSV or the like, Parquet, NPZ), a folder of images with a folder for each class, a folder of IDX files or
             how their names begin, a known name such as ``digits``, a data frame, ``(X, y)``, a dictionary of arrays, or data
             that is prepared already and is returned as it is.
-        target: The column that holds the classes; guessed only where one column is called target, label, class or y, or the
-            last column is the only one that is not numbers.
+        target: The column that holds the classes; guessed only where one column is called target, label, class or y, or else,
+            if nothing contradicts, category, species or the like, or the last column is the only one that is not numbers.
         true_label: A column that holds the true classes, where those in ``target`` are noisy already.
         validation: A source of its own for the validation split; rows of ``source`` otherwise.
         test: A source of its own for the test split; rows of ``source`` otherwise.
@@ -66,7 +68,8 @@ def load_data(
         validation_share: Share of the rows to divide that become the validation split, where the source has none.
         test_share: The same of the test split.
         seed: Decides which rows these are. Every class is divided in the same proportion.
-        rows: How many rows to use at most, by chance, of every class and given split in the same proportion; all if not given.
+        rows: How many rows to use at most, drawn by chance in the proportions of classes; all if not given. Rows that the source
+            marks as test are all used, and do not count.
         text: Whether texts become hashed ``ngrams``, beside all other columns, or ``words`` in their order, alone.
         resize: One side, or height and width, for images of different sizes.
         folder: Where to look for known data first; the environment variable ``LOSSMITH_DATA`` does the same.
@@ -92,7 +95,7 @@ def load_data(
     parts = {"": source, "validation": validation, "test": test}
     # What was read has no name here, so that it can be let go of while it is encoded.
     return _prepared(
-        _at_most(rows, _with_labels(_together(_all_opened(parts, resize, folder), roles, name or _name(source))), seed),
+        at_most(rows, _with_labels(_together(_all_opened(parts, resize, folder), roles, name or _name(source))), seed),
         Shares(validation_share, test_share),
         seed,
         text,
@@ -121,25 +124,6 @@ def _checked_sides(resize: Any) -> int | tuple[int, int] | None:
     return (height, width) if len(sides) == 2 else height
 
 
-def _at_most(rows: int | None, examples: Examples, seed: int) -> Examples:
-    """Leave out rows by chance, if there are too many, so that classes and splits keep their proportions."""
-    if rows is None:
-        return examples
-    Limits(1, whole=True).check("rows", rows, owner="load_data")
-    total = len(examples.labels)
-    if rows >= total:
-        return examples
-    split = np.full(total, "") if examples.split is None else examples.split
-    strata = pd.DataFrame({"split": split, "label": examples.labels.astype(str)}).groupby(["split", "label"]).indices.values()
-    generator = np.random.default_rng(seed)
-    # Rounding the running total, and not each count, makes the counts add up.
-    ends = np.round(np.cumsum([len(stratum) for stratum in strata]) * rows / total).astype(int)
-    counts = np.diff(ends, prepend=0)
-    kept = [generator.permutation(stratum)[:count] for stratum, count in zip(strata, counts, strict=True)]
-    smaller = examples.rows(np.sort(np.concatenate(kept)))
-    return replace(smaller, notes=(*examples.notes, f"{rows} of {total} rows are used, drawn by chance"))
-
-
 def _prepared(examples: Examples, shares: Shares, seed: int, text: str) -> PreparedData:
     classes = classes_of(examples)
     splits = make_splits(classes.labels, examples.split, shares, seed)
@@ -149,6 +133,7 @@ def _prepared(examples: Examples, shares: Shares, seed: int, text: str) -> Prepa
         if share and not len(rows):
             raise ValueError(f"{examples.name}: no class has enough rows, 3 at least, to leave any for the {name} split.")
     inputs = _by_column(examples.inputs)
+    warnings = restating_notes(inputs, classes.labels, splits.train) if isinstance(inputs, dict) else []
     examples = replace(examples, inputs=np.empty(0))  # lets go of a table whose columns are encoded one by one
     encoded = _encoded(inputs, splits, text, examples.name)
     return PreparedData(
@@ -159,7 +144,8 @@ def _prepared(examples: Examples, shares: Shares, seed: int, text: str) -> Prepa
         *splits,
         true_labels=None if classes.true_labels is None else torch.from_numpy(classes.true_labels),
         groups=class_groups(examples.groups, classes.names, examples.name),
-        notes=(*examples.notes, *encoded.notes, *data_notes(encoded.inputs, classes, splits)),
+        notes=(*warnings, *examples.notes, *encoded.notes, *data_notes(encoded.inputs, classes, splits)),
+        texts=encoded.texts,
     )
 
 
@@ -210,8 +196,8 @@ def _together(opened: Mapping[str, Table | Examples], roles: Roles, name: str) -
 
 def _together_tables(tables: Mapping[str, Table], roles: Roles, name: str) -> Examples:
     first = tables[""].frame
-    for split, (frame, _) in tables.items():
-        absent = [column for column in first.columns if column not in frame.columns and column != roles.split]
+    for split, table in tables.items():
+        absent = [column for column in first.columns if column not in table.frame.columns and column != roles.split]
         if absent:
             raise ValueError(f"{name}: the {split} table must have the same columns, got none called {absent[0]!r}.")
     if len(tables) > 1:
@@ -223,7 +209,7 @@ def _together_tables(tables: Mapping[str, Table], roles: Roles, name: str) -> Ex
     if roles.split is not None and len(tables) > 1:
         column = column_named(frame, roles.split, name)
         frame[column] = frame[column].astype(object).where(extra == "", extra)
-    examples = examples_of_table(Table(frame, notes), roles, name)
+    examples = examples_of_table(Table(frame, notes, tables[""].target), roles, name)
     _check_given_once(
         {"": None if examples.split is None else examples.split[extra == ""], **dict.fromkeys(set(tables) - {""})}, name
     )

@@ -5,7 +5,17 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-__all__ = ["PreparedData"]
+__all__ = ["PreparedData", "Texts"]
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """The texts that inputs were made of, for models that read texts in their own way."""
+
+    strings: tuple[str, ...]
+    """One for each row: all its columns of text behind one another."""
+    inputs: Tensor
+    """``(d,)`` truth values: which inputs come from the texts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +42,8 @@ class PreparedData:
     """The coarse group of each class, for noise within groups."""
     notes: tuple[str, ...] = ()
     """What a user should know: rare classes, constant columns, duplicate rows."""
+    texts: Texts | None = None
+    """The texts, where there are any. The inputs say the same, so that the fingerprint leaves them out."""
 
     @property
     def num_classes(self) -> int:
@@ -42,6 +54,15 @@ class PreparedData:
     def input_shape(self) -> tuple[int, ...]:
         """Return the shape of one input."""
         return tuple(self.inputs.shape[1:])
+
+    @property
+    def kind(self) -> str:
+        """Return what was read: ``table``, ``text``, ``mixed`` where a table has texts beside other columns, or ``image``."""
+        if self.inputs.ndim > 2:
+            return "image"
+        if not self.inputs.is_floating_point() or (self.texts is not None and self.texts.inputs.all()):
+            return "text"
+        return "table" if self.texts is None else "mixed"
 
     def fingerprint(self) -> str:
         """Return a digest of everything that the results depend on, by which a study knows its data again.

@@ -27,6 +27,7 @@ class Limits:
         high_open: Whether the upper end is out of range itself.
         optional: Whether None is allowed.
         whole: Whether only integers are allowed.
+        usual: Where values are looked for when it is tuned, if that cannot be told from the interval and the value at hand.
     """
 
     low: float = -math.inf
@@ -35,6 +36,7 @@ class Limits:
     high_open: bool = False
     optional: bool = False
     whole: bool = False
+    usual: tuple[float, float] | None = None
 
     def check(self, name: str, value: object, *, owner: str) -> float | None:
         """Return ``value`` as a float, or as an int if ``whole``, or raise an error that names it.

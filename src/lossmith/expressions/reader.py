@@ -20,9 +20,11 @@ from typing import Any
 import torch
 
 from lossmith.expressions.addable import NOTHING, Addable
+from lossmith.expressions.making import made_by, tensor_of, without_list
 from lossmith.expressions.nearest import nearest
 from lossmith.expressions.quotes import quote, shortened
 from lossmith.expressions.tokens import Token, Tokens
+from lossmith.expressions.written import WrittenPart
 
 __all__ = ["DEEPEST", "MOST_NAMES", "ExpressionReader"]
 
@@ -30,7 +32,6 @@ MOST_NAMES = 10_000
 """The losses, or whatever else can be called by name, of one expression."""
 DEEPEST = 100
 """The parentheses within one another."""
-_LONGEST_ERROR = 1000
 _LONGEST_NUMBER = 1000
 _LONGEST_PRESET = 20
 _WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -71,6 +72,8 @@ class ExpressionReader:
         self._tokens = Tokens(text, caller)
         self._depth = 0
         self._names = 0
+        self.written: list[WrittenPart] = []
+        """The calls and sums that have been read, inner ones before those that hold them."""
 
     def read(self) -> Any:
         """Return what the whole text describes.
@@ -90,6 +93,7 @@ class ExpressionReader:
         self._depth += 1
         if self._depth > DEEPEST:
             raise self._too_deep()
+        start = self._peek().position
         terms = [self._term()]
         while self._accept("+"):
             terms.append(self._term())
@@ -97,7 +101,9 @@ class ExpressionReader:
         factor, alone = terms[0]
         if len(terms) == 1 and factor is None:
             return alone
-        return self._addable.combine([(1.0 if factor is None else factor, self._part(part)) for factor, part in terms])
+        whole = self._addable.combine([(1.0 if factor is None else factor, self._part(part)) for factor, part in terms])
+        self.written.append(WrittenPart("", start, self._tokens.taken_to, whole))
+        return whole
 
     def _term(self) -> tuple[float | None, Any]:
         written = self._peek()
@@ -122,11 +128,18 @@ class ExpressionReader:
             return result
         if self._peek().kind != "name":
             raise self._error(f"{'an' if self._kind[0] in 'aeiou' else 'a'} {self._kind}")
+        start = self._peek().position
         name = self._take().text
         factory = self._called(name)
         preset = self._preset(name, factory) if self._accept("@") else {}
-        arguments, keywords = self._arguments() if self._accept("(") else ([], {})
-        return self._build(factory, name, arguments, {**preset, **keywords})
+        places: dict[int | str, tuple[int, int]] = {}
+        arguments, keywords = self._arguments(places) if self._accept("(") else ([], {})
+        made = self._build(factory, name, arguments, {**preset, **keywords})
+        names: dict[int | str, str] = dict(enumerate(inspect.signature(factory).parameters))
+        given = {**preset, **dict(zip(names.values(), arguments, strict=False)), **keywords}
+        named = {names.get(key, str(key)): place for key, place in places.items()}
+        self.written.append(WrittenPart(name, start, self._tokens.taken_to, made, given, named))
+        return made
 
     def _called(self, name: str) -> Callable[..., Any]:
         """Return what the catalogue has under this name."""
@@ -146,7 +159,7 @@ class ExpressionReader:
         self._check_keywords(factory, owner, keywords)
         options: Mapping[str, Any] = {}
         if self._addable.makes(factory):
-            keywords = {key: _without_list(value, owner) for key, value in keywords.items()}
+            keywords = {key: without_list(value, owner) for key, value in keywords.items()}
             wraps = any(isinstance(value, self._addable.kind) for value in (*arguments, *keywords.values()))
             options = {} if wraps else self._options  # a wrapper has the options of what it wraps
         keywords = {**options, **keywords}
@@ -154,7 +167,7 @@ class ExpressionReader:
             inspect.signature(factory).bind(*arguments, **keywords)
         except TypeError as error:
             raise ValueError(f"{owner}: {shortened(str(error))} in {quote(self._text)}.") from error
-        return _made(factory, arguments, keywords)
+        return made_by(factory, arguments, keywords)
 
     def _check_keywords(self, factory: Callable[..., Any], owner: str, keywords: Iterable[str]) -> None:
         parameters = inspect.signature(factory).parameters.values()
@@ -180,7 +193,8 @@ class ExpressionReader:
         published.for_classes(classes)  # raises where there is no such preset
         return dict(published.presets[classes])
 
-    def _arguments(self) -> tuple[list[Any], dict[str, Any]]:
+    def _arguments(self, places: dict[int | str, tuple[int, int]]) -> tuple[list[Any], dict[str, Any]]:
+        """Return what a call is given by position and by keyword, and note where it stands."""
         arguments: list[Any] = []
         keywords: dict[str, Any] = {}
         while not self._accept(")"):
@@ -189,13 +203,19 @@ class ExpressionReader:
                 self._take()
                 if key in keywords:
                     raise ValueError(f"{self._caller}: {quote(key)} must be given once, got {quote(self._text)}.")
-                keywords[key] = self._value()
+                keywords[key] = self._noted_value(key, places)
             else:
-                arguments.append(self._value())
+                arguments.append(self._noted_value(len(arguments), places))
             if not self._accept(","):
                 self._expect(")")
                 break
         return arguments, keywords
+
+    def _noted_value(self, key: int | str, places: dict[int | str, tuple[int, int]]) -> Any:
+        start = self._peek().position
+        value = self._value()
+        places[key] = (start, self._tokens.taken_to)
+        return value
 
     def _value(self) -> Any:
         token = self._peek()
@@ -219,7 +239,7 @@ class ExpressionReader:
             if not self._accept(","):
                 self._expect("]")
                 break
-        return numbers if dtype is None else _tensor(numbers, dtype, self._caller)
+        return numbers if dtype is None else tensor_of(numbers, dtype, self._caller)
 
     def _dtype(self) -> torch.dtype:
         token = self._take()
@@ -259,25 +279,3 @@ class ExpressionReader:
         token = token or self._peek()
         got = f"{quote(token.text)} at column {token.position + 1}" if token.kind != "end" else "the end"
         return ValueError(f"{self._caller}: expected {expected} in {quote(self._text)}, got {got}.")
-
-
-def _made(factory: Callable[..., Any], arguments: list[Any], keywords: dict[str, Any]) -> Any:
-    """Return what the factory makes; whatever it finds wrong is one kind of error, and short."""
-    try:
-        return factory(*arguments, **keywords)
-    except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, ValueError) and len(str(error)) <= _LONGEST_ERROR:
-            raise
-        raise ValueError(shortened(str(error), _LONGEST_ERROR)) from error
-
-
-def _without_list(value: Any, owner: str) -> Any:
-    return _tensor(value, torch.float32, owner) if isinstance(value, list) else value
-
-
-def _tensor(numbers: list[float], dtype: torch.dtype, owner: str) -> torch.Tensor:
-    try:
-        return torch.tensor(numbers, dtype=dtype)
-    except (RuntimeError, OverflowError, TypeError, ValueError):
-        name = str(dtype).removeprefix("torch.")
-        raise ValueError(f"{owner}: every number of a list must fit {name}, got {quote(numbers)}.") from None

@@ -52,6 +52,8 @@ class Tokens:
             )
         self._rest = _cut(text, caller)
         self._seen: deque[Token] = deque()
+        self.taken_to = 0
+        """Where the last token that was taken ends."""
 
     def peek(self, ahead: int = 0) -> Token:
         """Return the next token, or one after it; after the end comes the end.
@@ -83,6 +85,7 @@ class Tokens:
         token = self.peek()
         if token.kind != "end":
             self._seen.popleft()
+            self.taken_to = token.position + len(token.text)
         return token
 
 

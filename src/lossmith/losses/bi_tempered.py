@@ -19,7 +19,7 @@ from lossmith.torch_compat import is_traced
 
 __all__ = ["BiTemperedLoss", "BinaryBiTemperedLoss", "TsallisLoss"]
 
-_LIMITS = {"t1": Limits(0.0), "t2": Limits(0.0)}
+_LIMITS = {"t1": Limits(0.0, usual=(0.2, 1.0)), "t2": Limits(0.0, usual=(1.0, 4.0))}
 
 
 def bi_tempered(logits: Tensor, target: Tensor, *, t1: float, t2: float) -> Tensor:

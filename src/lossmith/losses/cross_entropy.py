@@ -83,7 +83,7 @@ class SymmetricCrossEntropyLoss(TargetProbabilityLoss):
     """
 
     name = "sce"
-    limits = {"alpha": Limits(0.0), "beta": Limits(0.0), "log_zero": Limits(high=0.0, high_open=True)}
+    limits = {"alpha": Limits(0.0), "beta": Limits(0.0), "log_zero": Limits(high=0.0, high_open=True, usual=(-8.0, -1.0))}
     alpha: float
     beta: float
     log_zero: float
@@ -118,7 +118,7 @@ class TamedCrossEntropyLoss(TargetProbabilityLoss):
     """
 
     name = "tamed-ce"
-    limits = {"alpha": Limits(0.0)}
+    limits = {"alpha": Limits(0.0, usual=(0.0, 2.0))}
     alpha: float
 
     def __init__(self, alpha: float = 0.5, **options: Unpack[Options]) -> None:

@@ -46,7 +46,7 @@ class FocalLoss(TargetProbabilityLoss):
     """
 
     name = "focal"
-    limits = {"gamma": Limits(0.0), "alpha": Limits(0.0, low_open=True, optional=True)}
+    limits = {"gamma": Limits(0.0, usual=(0.0, 5.0)), "alpha": Limits(0.0, low_open=True, optional=True)}
     gamma: float
     alpha: float | None
 

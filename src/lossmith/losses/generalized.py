@@ -109,7 +109,7 @@ class TruncatedGeneralizedCrossEntropyLoss(GeneralizedCrossEntropyLoss):
     """
 
     name = "truncated-gce"
-    limits = {"q": Limits(0.0, 1.0), "k": Limits(0.0, 1.0, high_open=True)}
+    limits = {"q": Limits(0.0, 1.0), "k": Limits(0.0, 1.0, high_open=True, usual=(0.0, 0.5))}
     presets = {}
     k: float
 
@@ -142,7 +142,7 @@ class AsymmetricGeneralizedCrossEntropyLoss(TargetProbabilityLoss):
     """
 
     name = "agce"
-    limits = {"b": Limits(0.0), "q": Limits(0.0)}
+    limits = {"b": Limits(0.0, usual=(0.0, 6.0)), "q": Limits(0.0, usual=(0.0, 3.0))}
     presets = {10: {"b": 0.6, "q": 0.6}, 100: {"b": 1e-5, "q": 0.5}, 1000: {"b": 1e-5, "q": 0.5}}
     b: float
     q: float

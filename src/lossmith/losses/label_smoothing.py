@@ -61,7 +61,7 @@ class LabelSmoothingLoss(ClassificationLoss):
     """
 
     name = "label-smoothing"
-    limits = {"alpha": Limits(0.0, 1.0, high_open=True)}
+    limits = {"alpha": Limits(0.0, 1.0, high_open=True, usual=(0.0, 0.5))}
     presets = {10: {"alpha": 0.04}, 100: {"alpha": 0.18}, 1000: {"alpha": 0.1}}
     alpha: float
 

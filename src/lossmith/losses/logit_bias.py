@@ -11,7 +11,7 @@ from lossmith.losses.contract.composite import CompositeLoss
 from lossmith.losses.expectation import MAELoss
 from lossmith.numerics.mean_activation import bias_for_mean_activation
 
-__all__ = ["MEAN_ACTIVATION", "LogitBias"]
+__all__ = ["DEFAULT_EPSILON", "MEAN_ACTIVATION", "LogitBias"]
 
 DEFAULT_EPSILON = 0.5
 MEAN_ACTIVATION = 0.15

@@ -88,7 +88,7 @@ class NormalizedFocalLoss(TargetProbabilityLoss):
     """
 
     name = "nf"
-    limits = {"gamma": Limits(0.0)}
+    limits = {"gamma": Limits(0.0, usual=(0.0, 5.0))}
     gamma: float
 
     def __init__(self, gamma: float = _FOCAL_GAMMA, printed: bool = False, **options: Unpack[Options]) -> None:
@@ -184,7 +184,7 @@ class NormalizedCrossEntropyAGCELoss(TargetProbabilityLoss):
     """
 
     name = "nce-agce"
-    limits = {"alpha": Limits(0.0), "beta": Limits(0.0), "b": Limits(0.0), "q": Limits(0.0)}
+    limits = {"alpha": Limits(0.0), "beta": Limits(0.0), "b": Limits(0.0, usual=(0.0, 6.0)), "q": Limits(0.0, usual=(0.0, 3.0))}
     presets = {
         10: {"alpha": 1.0, "beta": 4.0, "b": 6.0, "q": 1.5},
         100: {"alpha": 10.0, "beta": 0.1, "b": 1.8, "q": 3.0},

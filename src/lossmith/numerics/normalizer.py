@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from lossmith.numerics.precision import has_double
-from lossmith.torch_compat import is_constant, is_traced
+from lossmith.torch_compat import is_constant, is_traced, on_one_path
 
 __all__ = ["MARGIN", "Normalized", "Step", "Tail", "normalize", "solved", "step_limit", "sum_of_terms"]
 
@@ -119,7 +119,7 @@ def solved(tail: Tail, t: float) -> Normalized:
         state = _iterate(tail, state, step_limit(t, tail.gap.shape[1], tail.gap.dtype))
     else:
         for _ in range(_blind_steps(t, tail.gap.dtype)):
-            state = tail.newton(state).state
+            state = on_one_path(tail.newton(state).state)
     return tail.normalized(state)
 
 

@@ -230,7 +230,8 @@ class _TemperedProbs(torch.autograd.Function):
     def forward(logits: Tensor, t: float) -> tuple[Tensor, Tensor]:
         # Probabilities at the edge of the support are small differences, and many of them add up.
         wide = logits.double() if t < 1 and has_double(logits) else logits
-        return probs_and_logs(normalize(wide, t), logits.dtype)
+        found = probs_and_logs(normalize(wide, t), logits.dtype)
+        return found.probs, found.log_probs  # a plain tuple, as torch 2.6 compiles no other
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, float], output: tuple[Tensor, Tensor]) -> None:

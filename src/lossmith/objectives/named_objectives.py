@@ -11,6 +11,7 @@ from torch import nn
 from lossmith.expressions.nearest import nearest
 from lossmith.expressions.quotes import quote, shortened
 from lossmith.expressions.reader import ExpressionReader
+from lossmith.expressions.written import WrittenPart
 from lossmith.losses import (
     ADDABLE_LOSSES,
     LOSSES,
@@ -28,7 +29,7 @@ from lossmith.objectives.objective import Head, Objective
 from lossmith.objectives.published import DATA_SETS, PRESETS, Published
 from lossmith.objectives.schedules import Schedule
 
-__all__ = ["OBJECTIVES", "make_objective"]
+__all__ = ["OBJECTIVES", "make_objective", "written_parts"]
 
 
 def _head(layer: type[nn.Module], **parameters: Any) -> Head:
@@ -143,6 +144,26 @@ def make_objective(expression: str, **options: Unpack[Options]) -> Objective:
     """
     objective = _ObjectiveReader(expression).read()
     return replace(objective, loss=make_loss(repr(objective.loss), **options)) if options else objective
+
+
+def written_parts(expression: str) -> tuple[Objective, list[WrittenPart]]:
+    """Read an objective, and where its parts stand in the text.
+
+    Args:
+        expression: The objective as it is written on the command line.
+
+    Returns:
+        The objective, and its calls and sums, inner ones before those that hold them.
+
+    Raises:
+        TypeError: If the expression is not text.
+        ValueError: If it cannot be read.
+
+    >>> [(part.name, part.start, part.end) for part in written_parts("dropout(loss=gce)")[1]]
+    [('gce', 13, 16), ('dropout', 0, 17)]
+    """
+    reader = _ObjectiveReader(expression)
+    return reader.read(), reader.written
 
 
 class _ObjectiveReader(ExpressionReader):

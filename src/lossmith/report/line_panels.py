@@ -8,13 +8,22 @@ import numpy as np
 from markupsafe import Markup
 
 from lossmith.report.elements import values_table
+from lossmith.report.plot_frames import FRAMES, WIDE, Frame, Plot
+from lossmith.report.ranges import fitting_range, spanned
 from lossmith.report.subject import Series
-from lossmith.report.svg import element, path, position, ticks
+from lossmith.report.svg import element, path, ticks
 
-__all__ = ["Axis", "Curve", "Panel", "fitting_range", "in_reach", "line_panel", "line_panels", "plot_clip"]
+__all__ = ["Axis", "Curve", "Marks", "Panel", "in_reach", "line_panel", "line_panels", "plot_clips", "values_of"]
 
-WIDTH, HEIGHT = 360, 236
-LEFT, RIGHT, TOP, BOTTOM = 46, 350, 10, 198
+
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """Places that are marked beside a line, such as single trials."""
+
+    x: np.ndarray
+    y: np.ndarray
+    kind: str
+    """``dot``, ``dash`` for what is less sure, ``ring`` for what stands out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +34,14 @@ class Curve:
     y: np.ndarray
     low: np.ndarray | None = None
     high: np.ndarray | None = None
+    marks: Sequence[Marks] = ()
+    is_behind: bool = False
+    """Whether it is there to compare with, and drawn faintly."""
+
+    @property
+    def parts(self) -> Sequence[np.ndarray]:
+        """The line and the ends of its band."""
+        return [part for part in (self.y, self.low, self.high) if part is not None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +53,8 @@ class Panel:
     curves: Sequence[Curve]
     y: "Axis | None" = None
     """Its own vertical axis, where panels side by side show different things."""
+    heading: Markup | None = None
+    """What stands above it, where that is not the title."""
 
 
 def _percent(value: float) -> str:
@@ -70,49 +89,52 @@ def line_panels(panels: Sequence[Panel], x: Axis, y: Axis, *, diagonal: bool = F
     ``diagonal`` draws the line on which both axes are equal; ``dots`` marks every value.
     """
     drawn = [line_panel(panel, x, y, diagonal=diagonal, dots=dots) for panel in panels]
+    return element("div", *drawn, class_="panels") + values_of(panels, x, y)
+
+
+def values_of(panels: Sequence[Panel], x: Axis, y: Axis) -> Markup:
+    """Return the values of panels as tables, folded away."""
     tables = [_table(panel, x, y) for panel in panels]
-    return element("div", *drawn, class_="panels") + element(
-        "details", element("summary", "These values as a table"), *tables, class_="values"
-    )
+    return element("details", element("summary", "These values as a table"), *tables, class_="values")
 
 
-def plot_clip() -> Markup:
-    """Return the part of the plane that curves may use, which a page with panels needs once."""
-    area = element("rect", x=LEFT - 5, y=TOP - 5, width=RIGHT - LEFT + 10, height=BOTTOM - TOP + 10)
-    return element("svg", element("clipPath", area, id="plot"), width=0, height=0, class_="hidden", aria_hidden="true")
+def plot_clips() -> Markup:
+    """Return the parts of the plane that curves may use, which a page with panels needs once."""
+    clips = [element("clipPath", element("rect", **frame.clip), id=frame.name) for frame in FRAMES]
+    return element("svg", *clips, width=0, height=0, class_="hidden", aria_hidden="true")
 
 
-def line_panel(panel: Panel, x: Axis, y: Axis, *, diagonal: bool = False, dots: bool = False) -> Markup:
+def line_panel(panel: Panel, x: Axis, y: Axis, *, diagonal: bool = False, dots: bool = False, frame: Frame = WIDE) -> Markup:
     """Return one panel alone, for a place where the table of its values would be too much."""
     y = panel.y or y
-    across = x.domain or _range([panel.x], 0.0)
-    up = y.domain or fitting_range(in_reach(panel.curves), margin=0.05)
-    places = [position(float(value), across, (LEFT, RIGHT)) for value in panel.x]
-    marks = [_curve(curve, places, up, y, dots) for curve in panel.curves]
-    line = element("path", class_="diagonal", d=path(_diagonal(across, up))) if diagonal else Markup()
+    up = y.domain or fitting_range([curve.parts for curve in in_reach(panel.curves)], margin=0.05)
+    plot = Plot(frame, x.domain or spanned([panel.x], 0.0), up)
+    places = [plot.x(value) for value in panel.x]
+    line = element("path", class_="diagonal", d=path(_diagonal(plot))) if diagonal else Markup()
     drawing = element(
         "svg",
-        _grid(x, across, y, up),
+        _grid(x, y, plot),
         line,
-        *marks,
-        *_outside(panel.curves, up),
-        element("line", class_="cursor", y1=TOP, y2=BOTTOM),
-        viewBox=f"0 0 {WIDTH} {HEIGHT}",
+        *(_curve(curve, places, y, plot, dots=dots) for curve in panel.curves),
+        *_outside(panel.curves, plot),
+        element("line", class_="cursor", y1=frame.top, y2=frame.bottom),
+        viewBox=f"0 0 {frame.width} {frame.height}",
         role="img",
         aria_label=f"{panel.title or 'Overview'}. {y.label} against {x.label}. A table below has the values.",
         tabindex=0,
         data_places=" ".join(f"{place:.1f}" for place in places),
         data_heads="|".join(f"{x.label} {x.value_text(float(value))}" for value in panel.x),
     )
-    return element("div", element("p", panel.title, class_="label") if panel.title else "", drawing, class_="panel")
+    heading = panel.heading or panel.title
+    return element("div", element("p", heading, class_="label") if heading else "", drawing, class_="panel")
 
 
-def _curve(curve: Curve, places: Sequence[float], up: tuple[float, float], y: Axis, dots: bool) -> Markup:
-    heights = [_height(value, up) for value in curve.y]
+def _curve(curve: Curve, places: Sequence[float], y: Axis, plot: Plot, *, dots: bool) -> Markup:
+    heights = [plot.y(value) for value in curve.y]
     band = Markup()
     if curve.low is not None and curve.high is not None:
-        band = element("path", class_="band", d=path(_outline(places, curve, up), close=True))
-    marks = [
+        band = element("path", class_="band", d=path(_outline(places, curve, plot), close=True))
+    circles = [
         element("circle", cx=place, cy=height, r=2.6)
         for place, height in zip(places, heights, strict=True)
         if dots and isfinite(height)
@@ -120,15 +142,30 @@ def _curve(curve: Curve, places: Sequence[float], up: tuple[float, float], y: Ax
     return element(
         "g",
         band,
+        *(_marked(marks, plot) for marks in curve.marks),
         element("path", class_="line", d=path(zip(places, heights, strict=True))),
-        *marks,
-        class_=f"series {curve.series.style}",
-        clip_path="url(#plot)",
+        *circles,
+        class_=f"series {curve.series.style}{' behind' if curve.is_behind else ''}",
+        clip_path=f"url(#{plot.frame.name})",
         data_series=curve.series.number,
         data_name=curve.series.name,
         data_heights=" ".join(f"{height:.1f}" for height in heights),
         data_texts="|".join(_texts(curve, y)),
     )
+
+
+def _marked(marks: Marks, plot: Plot) -> Markup:
+    """Return many marks as one path: lines so short that only their ends are seen."""
+    start, length = (-2.0, "h4") if marks.kind == "dash" else (0.0, "h0")
+    at = [
+        f"M{plot.x(x) + start:.1f} {plot.y(y):.1f}{length}"
+        for x, y in zip(marks.x, marks.y, strict=True)
+        if isfinite(x) and isfinite(y)
+    ]
+    if not at:
+        return Markup()
+    drawn = element("path", class_=f"mark {marks.kind}", d="".join(at))
+    return element("path", class_="mark around", d="".join(at)) + drawn if marks.kind == "ring" else drawn
 
 
 def _texts(curve: Curve, y: Axis) -> Sequence[str]:
@@ -143,21 +180,31 @@ def _texts(curve: Curve, y: Axis) -> Sequence[str]:
     ]
 
 
-def _grid(x: Axis, across: tuple[float, float], y: Axis, up: tuple[float, float]) -> Markup:
-    rows, columns = y.at or ticks(*up), x.at or ticks(*across)
-    marks = []
-    for value in rows:
-        height = _height(value, up)
-        marks.append(element("line", x1=LEFT, x2=RIGHT, y1=height, y2=height))
-        marks.append(element("text", y.tick_text(value), x=LEFT - 6, y=height + 3.5, text_anchor="end"))
-    for value in columns:
-        place = position(value, across, (LEFT, RIGHT))
-        marks.append(element("text", x.tick_text(value), x=place, y=BOTTOM + 15, text_anchor="middle"))
-    names = [
-        element("text", x.label, x=(LEFT + RIGHT) / 2, y=HEIGHT - 6, text_anchor="middle", class_="name"),
-        element("text", y.label, transform=f"translate(9 {(TOP + BOTTOM) / 2}) rotate(-90)", text_anchor="middle", class_="name"),
+def _grid(x: Axis, y: Axis, plot: Plot) -> Markup:
+    frame, marks = plot.frame, []
+    for value in y.at or _some_ticks(plot.up, frame):
+        height = plot.y(value)
+        marks.append(element("line", x1=frame.left, x2=frame.right, y1=height, y2=height))
+        marks.append(element("text", y.tick_text(value), x=frame.left - 6, y=height + 3.5, text_anchor="end"))
+    marks += [
+        element("text", x.tick_text(value), x=plot.x(value), y=frame.bottom + 15, text_anchor="middle")
+        for value in x.at or _some_ticks(plot.across, frame)
     ]
-    return element("g", *marks, *names, class_="grid", aria_hidden="true")
+    return element("g", *marks, *(_names(x, y, frame) if frame.is_named else ()), class_="grid", aria_hidden="true")
+
+
+def _some_ticks(domain: tuple[float, float], frame: Frame) -> Sequence[float]:
+    """Return about as many round numbers as there is room for, and two at least: one alone tells no distance."""
+    found = (ticks(*domain, frame.ticks + more) for more in range(5))
+    return next((at for at in found if len(at) > 1), ticks(*domain))
+
+
+def _names(x: Axis, y: Axis, frame: Frame) -> Sequence[Markup]:
+    middle, turned = (frame.left + frame.right) / 2, f"translate(9 {(frame.top + frame.bottom) / 2}) rotate(-90)"
+    return [
+        element("text", x.label, x=middle, y=frame.height - 6, text_anchor="middle", class_="name"),
+        element("text", y.label, transform=turned, text_anchor="middle", class_="name"),
+    ]
 
 
 def _table(panel: Panel, x: Axis, y: Axis) -> Markup:
@@ -167,22 +214,18 @@ def _table(panel: Panel, x: Axis, y: Axis) -> Markup:
     return values_table(panel.title, [x.label, *(curve.series.name for curve in panel.curves)], rows)
 
 
-def _outline(places: Sequence[float], curve: Curve, up: tuple[float, float]) -> Sequence[tuple[float, float]]:
+def _outline(places: Sequence[float], curve: Curve, plot: Plot) -> Sequence[tuple[float, float]]:
     """Return the points around a band, without those where it is not known."""
     assert curve.low is not None
     assert curve.high is not None
-    above = [(place, _height(value, up)) for place, value in zip(places, curve.high, strict=True) if isfinite(value)]
-    below = [(place, _height(value, up)) for place, value in zip(places, curve.low, strict=True) if isfinite(value)]
+    above = [(place, plot.y(value)) for place, value in zip(places, curve.high, strict=True) if isfinite(value)]
+    below = [(place, plot.y(value)) for place, value in zip(places, curve.low, strict=True) if isfinite(value)]
     return [*above, *reversed(below)]
 
 
-def _height(value: float, up: tuple[float, float]) -> float:
-    return position(float(value), up, (BOTTOM, TOP))
-
-
-def _diagonal(across: tuple[float, float], up: tuple[float, float]) -> Sequence[tuple[float, float]]:
-    ends = (max(across[0], up[0]), min(across[1], up[1]))
-    return [(position(end, across, (LEFT, RIGHT)), _height(end, up)) for end in ends]
+def _diagonal(plot: Plot) -> Sequence[tuple[float, float]]:
+    ends = (max(plot.across[0], plot.up[0]), min(plot.across[1], plot.up[1]))
+    return [(plot.x(end), plot.y(end)) for end in ends]
 
 
 def in_reach(curves: Sequence[Curve]) -> Sequence[Curve]:
@@ -204,34 +247,17 @@ def _matters(curve: Curve) -> bool:
     return curve.series.number == 0 or curve.series.recommended
 
 
-def fitting_range(curves: Sequence[Curve], *, skip: float = 0.0, margin: float = 0.0) -> tuple[float, float]:
-    """Return the range of curves and their bands with a margin; a share of each curve's beginning may be left out of it."""
-    parts = [part for curve in curves for part in (curve.y, curve.low, curve.high) if part is not None]
-    return _range([part[int(skip * len(part)) :] for part in parts], margin)
-
-
 def _level(curve: Curve) -> float:
     return float(np.nanmedian(curve.y))
 
 
-def _outside(curves: Sequence[Curve], up: tuple[float, float]) -> Sequence[Markup]:
+def _outside(curves: Sequence[Curve], plot: Plot) -> Sequence[Markup]:
     """Return notes that name the curves which lie outside of the panel."""
-    known = [curve for curve in curves if np.isfinite(curve.y).any()]
-    below = [curve.series.name for curve in known if np.nanmax(curve.y) < up[0]]
-    above = [curve.series.name for curve in known if np.nanmin(curve.y) > up[1]]
+    known, frame = [curve for curve in curves if np.isfinite(curve.y).any()], plot.frame
+    below = [curve.series.name for curve in known if np.nanmax(curve.y) < plot.up[0]]
+    above = [curve.series.name for curve in known if np.nanmin(curve.y) > plot.up[1]]
     notes = [
-        (f"below: {', '.join(below)}", BOTTOM - 5) if below else None,
-        (f"above: {', '.join(above)}", TOP + 9) if above else None,
+        (f"below: {', '.join(below)}", frame.bottom - 5) if below else None,
+        (f"above: {', '.join(above)}", frame.top + 9) if above else None,
     ]
-    return [element("text", words, x=RIGHT, y=at, text_anchor="end", class_="outside") for words, at in filter(None, notes)]
-
-
-def _range(parts: Sequence[np.ndarray], margin: float) -> tuple[float, float]:
-    """Return the range of all finite values and a margin, never empty."""
-    values = np.concatenate([np.asarray(part, float) for part in parts]) if parts else np.empty(0)
-    values = values[np.isfinite(values)]
-    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
-    if low == high:
-        low, high = low - 0.05 * (abs(low) or 1), high + 0.05 * (abs(high) or 1)
-    extra = margin * (high - low)
-    return low - extra, high + extra
+    return [element("text", words, x=frame.right, y=at, text_anchor="end", class_="outside") for words, at in filter(None, notes)]

@@ -6,12 +6,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from lossmith.report.colours import LIGHT
 from lossmith.statistics.ranking import Ranking, performance_profile
 
 __all__ = ["draw_ranking"]
 
-_COLOURS = ("#0072b2", "#d55e00", "#00875f", "#b5508a", "#b88400", "#3c9dd0", "#7a6ad0", "#1c1e21")
-"""Those of the report, which people who are blind to some colours can tell apart."""
+_COLOURS = (*LIGHT[1:], LIGHT[0])
 
 
 def draw_ranking(ranking: Ranking, blocks: pd.DataFrame, file: str | Path, *, higher_is_better: bool = True) -> Path:

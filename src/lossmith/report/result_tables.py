@@ -1,16 +1,18 @@
 """Results as files: every run as CSV or Parquet, the table of a paper as LaTeX or Markdown."""
 
-from collections.abc import Callable, Sequence
-from math import isnan
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import pandas as pd
 
-from lossmith.statistics.summary import summarise
-from lossmith.statistics.wording import is_share, spoken
+from lossmith.report.table_cells import UNTRAINED, Cell, reference_cells, table_cells
+from lossmith.statistics.overlapping import INDEPENDENT, Overlap
+from lossmith.statistics.wording import capitalised, counted, is_share, spoken
 
-__all__ = ["Cell", "HasResults", "export_results", "latex_table", "markdown_table", "table_cells"]
+__all__ = ["HasResults", "export_results", "latex_table", "markdown_table"]
+
+_UNTRAINED_WORDS = "looks untrained in half of the replicates or more."
 
 
 class HasResults(Protocol):
@@ -22,66 +24,42 @@ class HasResults(Protocol):
         ...
 
     @property
+    def references(self) -> pd.DataFrame:
+        """One row per classical model, noise and replicate."""
+        ...
+
+    @property
+    def metric(self) -> str:
+        """What losses are compared by."""
+        ...
+
+    @property
+    def overlap(self) -> Overlap:
+        """What replicates share."""
+        ...
+
+    @property
     def unfinished(self) -> str:
         """A sentence that says so where runs are missing."""
         ...
 
 
-class Cell(NamedTuple):
-    """One entry of a table of losses x noise levels."""
-
-    mean: float
-    standard_error: float
-    runs: int
-    bold: bool
-    best: bool
-    metric: str
-
-    @property
-    def mean_text(self) -> str:
-        """Return the mean as people read it, shares in percent."""
-        return number_text(self.mean, self.metric)
-
-    @property
-    def error_text(self) -> str:
-        """Return the standard error in the same form; nothing for a single run."""
-        return "" if isnan(self.standard_error) else number_text(self.standard_error, self.metric)
-
-
-def number_text(value: float, metric: str) -> str:
-    """Return a value of a metric with the digits that a table has room for."""
-    if is_share(metric):
-        return f"{100 * value:.2f}"
-    return f"{value:.1f}" if metric == "seconds" else f"{value:.3f}"
-
-
-def table_cells(results: pd.DataFrame, metric: str = "accuracy") -> dict[str, dict[str, Cell]]:
-    """Return the cells by loss and noise; what has no run has no cell.
-
-    Args:
-        results: A row for each run.
-        metric: The column that is summarised.
-
-    Returns:
-        The cells by loss, then by noise level.
-
-    Raises:
-        ValueError: If a column is missing, or a run is there twice.
-    """
-    rows: dict[str, dict[str, Cell]] = {loss: {} for loss in results["loss"].unique()}
-    for row in summarise(results, metric).itertuples(index=False):
-        cell = Cell(row.mean, row.standard_error, int(row.runs), bool(row.bold), bool(row.best), metric)
-        rows[row.loss][row.noise] = cell
-    return rows
-
-
-def markdown_table(results: pd.DataFrame, metric: str = "accuracy", *, note: str = "") -> str:
+def markdown_table(
+    results: pd.DataFrame,
+    metric: str = "accuracy",
+    *,
+    note: str = "",
+    references: pd.DataFrame | None = None,
+    overlap: Overlap = INDEPENDENT,
+) -> str:
     """Return losses x noise levels in Markdown: mean ± standard error, bold where not significantly worse than the best.
 
     Args:
         results: A row for each run.
         metric: The column that is summarised.
         note: What to say above the table.
+        references: A row for each classical model, noise and replicate, which come below the losses.
+        overlap: What replicates share.
 
     Returns:
         The lines of the table.
@@ -91,18 +69,31 @@ def markdown_table(results: pd.DataFrame, metric: str = "accuracy", *, note: str
     """
     header = ["loss", *(_on_one_line(noise).replace("|", r"\|") for noise in results["noise"].unique())]
     rule = [":--", *("--:" for _ in header[1:])]
-    rows = _rows(results, metric, _markdown_cell, _markdown_code)
+    noises, cells = list(results["noise"].unique()), table_cells(results, metric, overlap)
+    rows = _rows(cells, noises, _markdown_cell, _markdown_code)
+    if references is not None:
+        rows += _rows(reference_cells(references, metric), noises, _markdown_cell, lambda name: f"*{_on_one_line(name)}*")
     above = f"> {note}\n\n" if note else ""
-    return above + "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows)) + "\n"
+    below = f"\n{UNTRAINED} {_UNTRAINED_WORDS}\n" if _any_untrained(cells) else ""
+    return above + "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows)) + "\n" + below
 
 
-def latex_table(results: pd.DataFrame, metric: str = "accuracy", *, note: str = "") -> str:
+def latex_table(
+    results: pd.DataFrame,
+    metric: str = "accuracy",
+    *,
+    note: str = "",
+    references: pd.DataFrame | None = None,
+    overlap: Overlap = INDEPENDENT,
+) -> str:
     """Return losses x noise levels as a LaTeX table for the package booktabs.
 
     Args:
         results: A row for each run.
         metric: The column that is summarised.
         note: What to say first in the caption.
+        references: A row for each classical model, noise and replicate, which come below the losses.
+        overlap: What replicates share.
 
     Returns:
         The lines of the table.
@@ -111,13 +102,16 @@ def latex_table(results: pd.DataFrame, metric: str = "accuracy", *, note: str = 
         ValueError: If a column is missing, or a run is there twice.
     """
     noises = list(results["noise"].unique())
-    rows = _rows(results, metric, _latex_cell, lambda name: rf"\texttt{{{_latex_escaped(name)}}}")
-    seeds = results["seed"].nunique()
+    cells = table_cells(results, metric, overlap)
+    rows = _rows(cells, noises, _latex_cell, lambda name: rf"\texttt{{{_latex_escaped(name)}}}")
+    beside = [] if references is None else _rows(reference_cells(references, metric), noises, _latex_cell, _latex_escaped)
+    untrained = rf" $\dagger$ {_UNTRAINED_WORDS}" if _any_untrained(cells) else ""
     unit = " (\\%)" if is_share(metric) else ""
     first = rf"\textbf{{{_latex_escaped(note)}}} " if note else ""
+    over = counted(results["seed"].nunique(), "replicate")
     caption = (
-        f"{first}{spoken(metric).capitalize()}{unit}, mean $\\pm$ standard error over {seeds} seed{'s' if seeds != 1 else ''}. "
-        "Bold: not significantly worse than the best of the column (paired t-test, $p > 0.05$)."
+        f"{first}{capitalised(spoken(metric))}{unit}, mean $\\pm$ standard error over {over}. "
+        f"Bold: not significantly worse than the best of the column (paired t-test, $p > 0.05$).{untrained}"
     )
     head = ["Loss", *map(_latex_escaped, noises)]
     return "\n".join(
@@ -130,6 +124,8 @@ def latex_table(results: pd.DataFrame, metric: str = "accuracy", *, note: str = 
             f"    {' & '.join(head)} \\\\",
             r"    \midrule",
             *(f"    {' & '.join(row)} \\\\" for row in rows),
+            *([r"    \midrule"] if beside else []),
+            *(f"    {' & '.join(row)} \\\\" for row in beside),
             r"    \bottomrule",
             r"  \end{tabular}",
             r"\end{table}",
@@ -138,7 +134,7 @@ def latex_table(results: pd.DataFrame, metric: str = "accuracy", *, note: str = 
     )
 
 
-def export_results(study: HasResults, file: str | Path, metric: str = "accuracy") -> Path:
+def export_results(study: HasResults, file: str | Path, metric: str = "") -> Path:
     """Write results to a file whose ending names the form: every run as .csv or .parquet, a table as .tex or .md.
 
     Names are written so that nothing runs them: LaTeX and Markdown print them as they are, and in CSV, which is opened in
@@ -147,7 +143,7 @@ def export_results(study: HasResults, file: str | Path, metric: str = "accuracy"
     Args:
         study: A study, or anything with ``results``.
         file: Where the results are written.
-        metric: The column of a table.
+        metric: The column of a table; without it what the study compares losses by.
 
     Returns:
         The file.
@@ -159,8 +155,8 @@ def export_results(study: HasResults, file: str | Path, metric: str = "accuracy"
     writers: dict[str, Callable[[], object]] = {
         ".csv": lambda: _without_formulas(study.results).to_csv(file, index=False),
         ".parquet": lambda: study.results.to_parquet(file, index=False),
-        ".tex": lambda: file.write_text(latex_table(study.results, metric, note=study.unfinished), encoding="utf-8"),
-        ".md": lambda: file.write_text(markdown_table(study.results, metric, note=study.unfinished), encoding="utf-8"),
+        ".tex": lambda: file.write_text(_written(study, latex_table, metric), encoding="utf-8"),
+        ".md": lambda: file.write_text(_written(study, markdown_table, metric), encoding="utf-8"),
     }
     if file.suffix not in writers:
         raise ValueError(f"export: the file must end in {', '.join(writers)}, got {file.name}.")
@@ -170,24 +166,36 @@ def export_results(study: HasResults, file: str | Path, metric: str = "accuracy"
     return file
 
 
+def _written(study: HasResults, table: Callable[..., str], metric: str) -> str:
+    beside = {"references": study.references, "overlap": study.overlap}
+    return table(study.results, metric or study.metric, note=study.unfinished, **beside)
+
+
 def _rows(
-    results: pd.DataFrame, metric: str, cell_text: Callable[[Cell], str], name_text: Callable[[str], str]
-) -> Sequence[Sequence[str]]:
-    noises = list(results["noise"].unique())
+    table: Mapping[str, Mapping[str, Cell]],
+    noises: Sequence[str],
+    cell_text: Callable[[Cell], str],
+    name_text: Callable[[str], str],
+) -> list[list[str]]:
     return [
-        [name_text(loss), *(cell_text(cells[noise]) if noise in cells else "" for noise in noises)]
-        for loss, cells in table_cells(results, metric).items()
+        [name_text(name), *(cell_text(cells[noise]) if noise in cells else "" for noise in noises)]
+        for name, cells in table.items()
     ]
+
+
+def _any_untrained(table: Mapping[str, Mapping[str, Cell]]) -> bool:
+    return any(cell.untrained for cells in table.values() for cell in cells.values())
 
 
 def _markdown_cell(cell: Cell) -> str:
     mean = f"**{cell.mean_text}**" if cell.bold else cell.mean_text
-    return f"{mean} ± {cell.error_text}" if cell.error_text else mean
+    return (f"{mean} ± {cell.error_text}" if cell.error_text else mean) + (f" {UNTRAINED}" if cell.untrained else "")
 
 
 def _latex_cell(cell: Cell) -> str:
     mean = rf"\mathbf{{{cell.mean_text}}}" if cell.bold else cell.mean_text
-    return rf"${mean} \pm {cell.error_text}$" if cell.error_text else f"${mean}$"
+    mark = r"^{\dagger}" if cell.untrained else ""
+    return rf"${mean} \pm {cell.error_text}{mark}$" if cell.error_text else f"${mean}{mark}$"
 
 
 _LATEX = {

@@ -11,15 +11,18 @@ from markupsafe import Markup, escape
 
 from lossmith import __version__
 from lossmith.losses import make_loss
+from lossmith.report.colours import colour_rules
 from lossmith.report.elements import Section, copyable
-from lossmith.report.line_panels import plot_clip
+from lossmith.report.line_panels import plot_clips
 from lossmith.report.sections import PROVENANCE, SECTIONS
 from lossmith.report.sections.noise_levels import overview
 from lossmith.report.subject import ReportedStudy, Subject
+from lossmith.statistics.verdicts import DEPENDS, Choice
+from lossmith.statistics.wording import listed
 
 __all__ = ["render_report", "write_report"]
 
-_STRENGTHS = {"strong evidence": "strong", "evidence": "some"}
+_STRENGTHS = {"strong evidence": "strong", "evidence": "some", DEPENDS: "depends"}
 
 
 def write_report(study: ReportedStudy, file: str | Path | None = None, *, more: Sequence[Section] = ()) -> Path:
@@ -63,19 +66,43 @@ def render_report(study: ReportedStudy, more: Sequence[Section] = ()) -> str:
     made = [make(subject) for make in SECTIONS]
     sections = [section for section in (*made, *more, PROVENANCE(subject)) if section is not None]
     template = _environment(subject).get_template("page.html")
+    advice, snippet = subject.advice, _snippet(subject)
+    lists = {
+        "How much will you tune?": advice.tuning,
+        "What else it gives": advice.benefits,
+        "What it costs": advice.costs,
+        "What would change this": advice.would_change,
+    }
     return template.render(
         subject=subject,
-        advice=subject.advice,
-        choices=sorted(subject.advice.by_noise, key=lambda choice: subject.noises.index(choice.noise)),
-        strength=_STRENGTHS.get(subject.advice.sure, "none"),
+        advice=advice,
+        notes=_notes(subject),
+        winner=next((series.style for series in subject.series if series.name == advice.loss), ""),
+        choices=sorted(advice.by_noise, key=lambda choice: subject.noises.index(choice.noise)),
+        told={choice.noise: _told(choice) for choice in advice.by_noise},
+        strength=_STRENGTHS.get(advice.sure, "none"),
+        lists=lists,
+        cards=sum(map(bool, (*lists.values(), snippet))) or 1,
         picture=overview(subject),
-        snippet=_snippet(subject),
+        snippet=snippet,
         sections=sections,
         version=study.provenance.get("versions", {}).get("lossmith", __version__),
-        clip=plot_clip(),
-        style=_resource("style.css"),
+        clip=plot_clips(),
+        style=Markup("\n").join([Markup(colour_rules()), _resource("style.css")]),  # noqa: S704  ours
         script=_resource("script.js"),
     )
+
+
+def _notes(subject: Subject) -> list[str]:
+    """Return what is to be known before anything else: that results are missing, and that the plan is not the whole."""
+    shrunk = str(subject.study.provenance.get("shrunk") or "").rstrip(".")
+    return [note for note in (subject.advice.unfinished, f"The plan was made smaller {shrunk}." if shrunk else "") if note]
+
+
+def _told(choice: Choice) -> str:
+    """Return what is said of a level of added noise."""
+    untrained = f"Untrained: {listed(choice.untrained)}." if choice.untrained else ""
+    return " ".join(filter(None, (choice.reason, *choice.depends, untrained, choice.reference)))
 
 
 def _snippet(subject: Subject) -> Markup:

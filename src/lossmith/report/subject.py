@@ -3,43 +3,28 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
+from lossmith.report.colours import LIGHT
+from lossmith.statistics.budgets import plateaus
 from lossmith.statistics.recommendation import Recommendation
 from lossmith.statistics.several_studies import RankedStudy
-from lossmith.statistics.wording import percent
+from lossmith.statistics.untrained import untrained_losses
+from lossmith.statistics.wording import counted, percent
+from lossmith.studies.answer import AnsweringStudy, shared_rows_variance
 from lossmith.studies.study_analysis import Analysis
 
 __all__ = ["ReportedStudy", "Series", "Subject"]
 
 
-class ReportedStudy(RankedStudy, Protocol):
+class ReportedStudy(RankedStudy, AnsweringStudy, Protocol):
     """A study, as far as a report needs one."""
-
-    @property
-    def searches(self) -> pd.DataFrame:
-        """One row per run of the search for learning rates."""
-        ...
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The names of the classes."""
-        ...
-
-    @property
-    def test_labels(self) -> np.ndarray:
-        """The true classes of the test split."""
-        ...
 
     def curves(self) -> pd.DataFrame:
         """One row per epoch of each run that counts."""
-        ...
-
-    def test_probabilities(self, run: Any) -> np.ndarray:
-        """Predicted probabilities of the test split."""
         ...
 
     def noise_matrix(self, noise: str) -> np.ndarray:
@@ -67,8 +52,9 @@ class Series:
 
     @property
     def style(self) -> str:
-        """Return the classes of its marks; from the ninth loss on colours come again with broken lines."""
-        hue, turn = (self.number, 0) if self.number < 8 else (1 + (self.number - 1) % 7, (self.number - 1) // 7)
+        """Return the classes of its marks; from the eleventh loss on colours come again with broken lines."""
+        others = len(LIGHT) - 1
+        hue, turn = (1 + (self.number - 1) % others, (self.number - 1) // others) if self.number else (0, 0)
         return f"hue{hue}" + (f" dash{min(turn, 2)}" if turn else "") + (" chosen" if self.recommended else "")
 
 
@@ -109,15 +95,64 @@ class Subject:
         return tuple(noise for noise in self.noises if self.rates[noise] > 0)
 
     @cached_property
-    def seeds(self) -> int:
-        """The number of seeds."""
+    def replicates(self) -> int:
+        """The number of replicates."""
         return int(self.results["seed"].nunique())
 
+    @property
+    def metric(self) -> str:
+        """What losses are compared by."""
+        return self.study.metric
+
     @cached_property
-    def searches_only(self) -> pd.DataFrame:
-        """The runs of the search for learning rates that are not among the results, too."""
-        searches = self.study.searches
-        return searches[~searches["run"].isin(self.results["run"])]
+    def trials(self) -> pd.DataFrame:
+        """One row per training, whether it counts or was only tried."""
+        return self.study.trials.reset_index(drop=True)
+
+    @cached_property
+    def references(self) -> pd.DataFrame:
+        """One row per classical model, noise and replicate."""
+        return self.study.references.reset_index(drop=True)
+
+    @cached_property
+    def untrained(self) -> dict[tuple[str, str], str]:
+        """Why a loss looks untrained at a noise, by both; those that look trained are left out."""
+        rows = untrained_losses(self.results).to_dict("records")
+        return {
+            (
+                str(row["loss"]),
+                str(row["noise"]),
+            ): f"{row['reason']} in {row['untrained']} of {counted(row['replicates'], 'replicate')}"
+            for row in rows
+        }
+
+    @cached_property
+    def second_chances(self) -> dict[tuple[str, str], str]:
+        """How often a loss was trained again at a noise, with more epochs, by both; those that were not are left out."""
+        if "second_chance" not in self.results:
+            return {}
+        again = self.results.groupby(["loss", "noise"], sort=False)["second_chance"].agg(["sum", "size"])
+        return {
+            (str(loss), str(noise)): f"trained for more epochs in {row['sum']} of {counted(row['size'], 'replicate')}"
+            for (loss, noise), row in again[again["sum"] > 0].iterrows()
+        }
+
+    @cached_property
+    def plateaus(self) -> dict[tuple[str, str], float]:
+        """The share of good settings among those tried, by loss and noise; empty where that is not known."""
+        if self.trials.empty or not self.study.validation_rows:
+            return {}
+        found = plateaus(self.trials, self.study.validation_rows, self.metric)
+        return {(str(row.loss), str(row.noise)): float(row.share) for row in found.itertuples()}
+
+    def row_variance(self, loss: str, other: str, noise: str) -> float:
+        """Return what the test rows add to a difference, where replicates share them."""
+        return shared_rows_variance(self.study, loss, other, noise)
+
+    @property
+    def differences(self) -> pd.DataFrame:
+        """All losses against the baseline, with the intervals by which was decided."""
+        return self.advice.differences
 
     @cached_property
     def curves(self) -> pd.DataFrame:

@@ -5,30 +5,36 @@ from typing import TYPE_CHECKING
 from lossmith.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from lossmith.statistics.budgets import *
+    from lossmith.statistics.overlapping import *
     from lossmith.statistics.paired_tests import *
     from lossmith.statistics.ranking import *
     from lossmith.statistics.recommendation import *
+    from lossmith.statistics.robustness import *
     from lossmith.statistics.several_studies import *
     from lossmith.statistics.summary import *
+    from lossmith.statistics.untrained import *
 
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "paired_tests": ["Difference", "benjamini_hochberg", "holm", "paired_difference", "seeds_needed"],
+        "budgets": ["BUDGETS", "expected_best", "expected_results", "plateaus", "tuning_curves", "tuning_differences"],
+        "overlapping": ["INDEPENDENT", "Overlap", "RowVariance", "row_scores", "row_variance", "row_variance_of"],
+        "paired_tests": ["Difference", "benjamini_hochberg", "by_holm", "holm", "paired_difference", "replicates_needed"],
         "ranking": ["Friedman", "Ranking", "conover", "friedman", "groups_not_told_apart", "performance_profile", "rank_losses"],
         "recommendation": ["Choice", "Recommendation", "recommend"],
-        "several_studies": ["RankedStudy", "joined_results", "ranking_text"],
+        "robustness": ["KEPT", "RULES", "Rule", "setting_checks", "what_it_hangs_on"],
+        "several_studies": ["RankedStudy", "at_noise", "joined_results", "rank", "ranking_text"],
         "summary": [
-            "ALL_NOISE",
             "LOWER_IS_BETTER",
             "best_loss",
             "block_means",
             "compare_to",
             "is_higher_better",
-            "overall_results",
-            "rank",
+            "noise_as_is",
             "summarise",
             "usable_results",
         ],
+        "untrained": ["untrained_losses", "untrained_reason"],
     },
 )

@@ -1,57 +1,30 @@
-"""What belongs next to a recommendation: failures, exceptions, costs, and what would change it."""
+"""What belongs next to a recommendation: benefits and costs, uneven classes, and what would change it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
 
-from lossmith.statistics.paired_tests import Difference, seeds_needed
-from lossmith.statistics.summary import compare_to, is_higher_better, overall_results, usable_results
-from lossmith.statistics.wording import counted, interval, percent
+from lossmith.statistics.evidence import LEVEL, Evidence
+from lossmith.statistics.paired_tests import Difference, replicates_needed
+from lossmith.statistics.summary import is_higher_better
+from lossmith.statistics.trial_frames import finished_trials, usable_trials
+from lossmith.statistics.wording import interval, is_share, percent, spoken
 
-__all__ = ["costs", "did_diverge", "exceptions", "failures", "gains", "guessing", "limits", "more_seeds", "sound_losses"]
+__all__ = ["benefits", "costs", "edges", "guessing", "more_replicates", "uneven_classes", "untried_noise"]
 
 _NOTABLE = 1.5  # ratio of times above which it is worth mentioning
-_LEVEL = 0.05
+_MANY, _FEW = 3.0, 0.2  # times the mean size of a class: larger and smaller ones make classes uneven
 
 
-def sound_losses(results: pd.DataFrame, baseline: str) -> list[str]:
-    """Return the baseline, and the losses without a run that diverged or is missing."""
-    runs = results.groupby("loss", sort=False).size()
-    failed = set(results.loc[did_diverge(results), "loss"])
-    return [loss for loss in runs.index if loss == baseline or (loss not in failed and runs[loss] == runs.max())]
+def costs(evidence: Evidence, loss: str, noise: str) -> list[str]:
+    """Return what a loss costs against the baseline: in calibration, in accuracy where something else was judged by, in time."""
+    return [*_side_effects(evidence, loss, noise, wanted=-1), *_time(evidence, loss, noise, longer=True)]
 
 
-def did_diverge(results: pd.DataFrame) -> pd.Series:
-    """Return for each run whether it diverged."""
-    return results["diverged"].astype(bool) if "diverged" in results else pd.Series(False, results.index)
-
-
-def gains(compared: pd.DataFrame, metric: str) -> pd.Series:
-    """Return differences with the sign that makes the better loss positive."""
-    return compared["difference"] if is_higher_better(metric) else -compared["difference"]
-
-
-def exceptions(results: pd.DataFrame, loss: str, baseline: str, metric: str) -> list[str]:
-    """Tell the noise levels at which the recommended loss loses to the baseline."""
-    if loss == baseline or results["noise"].nunique() < 2:
-        return []
-    compared = compare_to(results[results["loss"].isin([loss, baseline])], baseline, metric)
-    worse = compared[(compared["p"] < _LEVEL) & (gains(compared, metric) < 0)]
-    where = ["Without noise" if noise == "none" else f"With noise {noise}" for noise in worse["noise"]]
-    rows = [row for _, row in worse.iterrows()]
-    return [f"{at} it is worse than {baseline}: {interval(row, metric)}." for at, row in zip(where, rows, strict=True)]
-
-
-def failures(results: pd.DataFrame) -> list[str]:
-    """Tell which losses diverged or lack runs, and are therefore out."""
-    failed = results[did_diverge(results)].groupby("loss", sort=False).size()
-    runs = results.groupby("loss", sort=False).size()
-    fewer = runs[runs < runs.max()]
-    return [
-        *(f"{loss} diverged in {count} of {counted(int(runs[loss]), 'run')}." for loss, count in failed.items()),
-        *(f"{loss} has {count} of {counted(int(runs.max()), 'run')} only." for loss, count in fewer.items()),
-    ]
+def benefits(evidence: Evidence, loss: str, noise: str) -> list[str]:
+    """Return what a loss gives beyond the metric that was judged by, against the baseline."""
+    return [*_side_effects(evidence, loss, noise, wanted=1), *_time(evidence, loss, noise, longer=False)]
 
 
 def guessing(results: pd.DataFrame, test_labels: np.ndarray) -> list[str]:
@@ -62,61 +35,40 @@ def guessing(results: pd.DataFrame, test_labels: np.ndarray) -> list[str]:
     return [f"No loss does better than always predicting the commonest class, {100 * commonest:.1f} % of the test split."]
 
 
-def costs(results: pd.DataFrame, loss: str, baseline: str) -> list[str]:
-    """Tell what a loss costs in calibration and in time, against the baseline."""
-    if loss == baseline:
+def uneven_classes(evidence: Evidence, loss: str, noise: str, class_shares: Sequence[float] | None) -> list[str]:
+    """Tell that classes are uneven where accuracy hides it, or where balanced accuracy tells another story."""
+    if evidence.metric != "accuracy":
         return []
-    pair = results[results["loss"].isin([loss, baseline])]
-    return [*_calibration_cost(pair, loss, baseline), *_time_cost(pair, loss, baseline)]
+    story = _by_balanced_accuracy(evidence, loss, noise)
+    shares = np.asarray(class_shares if class_shares is not None else [], float)
+    shares = shares[shares > 0]
+    if not len(shares) or not (shares.max() > _MANY * shares.mean() or shares.min() < _FEW * shares.mean()):
+        return [f"By balanced accuracy, in which rare classes count as much: {story}."] if story else []
+    sizes = f"the largest has {percent(shares.max())} of the rows, the smallest {percent(shares.min(), 1)}"
+    advice = f"by balanced accuracy: {story}" if story else "accuracy hides the rare ones (--metric balanced-accuracy)"
+    return [f"Classes are uneven, {sizes}; {advice}."]
 
 
-def more_seeds(results: pd.DataFrame, baseline: str, metric: str) -> list[str]:
-    """Tell how many seeds would show the largest gain over the baseline, if it is real."""
-    compared = compare_to(results[results["loss"].isin(sound_losses(results, baseline))], baseline, metric, pooled=True)
-    gain = gains(compared, metric)
-    row = compared.loc[gain.idxmax()]
-    if gain.max() <= 0:
+def more_replicates(evidence: Evidence, noise: str) -> list[str]:
+    """Tell how many replicates would show the largest gain over the baseline, if it is real."""
+    family = evidence.differences[evidence.differences["noise"] == noise]
+    compared = family[family["loss"].isin(evidence.sound(noise))]
+    if compared.empty or not compared["gain"].max() > 0:
         return []
-    pairs = int(row["pairs"])
+    row = compared.loc[compared["gain"].idxmax()]
     numbers = (float(row[name]) for name in ("difference", "low", "high", "spread", "p"))
-    needed = seeds_needed(Difference(pairs, *numbers), _LEVEL / len(compared))
+    found, lead = Difference(int(row["pairs"]), *numbers), f"the lead of {row['loss']}"
+    if not found.spread > 0:
+        return [f"More replicates could show {lead}; how many cannot be told from these."]
+    of_rows = evidence.row_variance(str(row["loss"]), evidence.baseline, noise) if evidence.row_variance else 0.0
+    needed = replicates_needed(found, LEVEL / len(family), overlap_ratio=evidence.overlap.ratio, row_variance=of_rows)
     if needed is None:
-        return [f"More seeds could show the lead of {row['loss']}; how many cannot be told from these."]
-    return [f"About {max(needed, pairs + 1)} seeds would show the lead of {row['loss']}, if it is real."]
+        return [f"More replicates of these rows would not show {lead}, if it is real: it takes more data."]
+    return [f"About {max(needed, found.pairs + 1)} replicates would show {lead}, if it is real."]
 
 
-def limits(results: pd.DataFrame, searches: pd.DataFrame | None, losses: Iterable[str]) -> list[str]:
-    """Tell what was not tried: more noise, and learning rates beyond the end of the search at which one of the losses is best."""
-    searched = [] if searches is None or searches.empty else [edge for loss in losses for edge in _edge(searches, loss)]
-    return [*_untried_noise(results), *searched]
-
-
-def _calibration_cost(pair: pd.DataFrame, loss: str, baseline: str) -> Iterable[str]:
-    if "ece" not in pair:
-        return
-    means = overall_results(usable_results(pair, "ece")).groupby("loss")["value"].mean()
-    if len(means) < 2:
-        return
-    row = compare_to(pair, baseline, "ece", pooled=True).iloc[0]
-    numbers = f"expected calibration error {means[loss]:.3f}, {baseline} {means[baseline]:.3f}"
-    if row["p"] < _LEVEL:
-        yield f"Calibration is {'worse' if row['difference'] > 0 else 'better'}: {numbers}."
-    else:
-        yield f"Calibration: no evidence of a difference ({numbers})."
-
-
-def _time_cost(pair: pd.DataFrame, loss: str, baseline: str) -> Iterable[str]:
-    """Tell the ratio of times where it is large; runs are trained in stacks of several losses, whose time they share.
-
-    It is that of the fastest runs: others had to wait for whatever the machine was doing besides.
-    """
-    seconds = pair.groupby("loss")["seconds"].min() if "seconds" in pair else {}
-    ratio = seconds[loss] / seconds[baseline] if len(seconds) == 2 and seconds[baseline] > 0 else float("nan")
-    if ratio >= _NOTABLE:
-        yield f"Training takes {ratio:.1f} times as long as with {baseline}."
-
-
-def _untried_noise(results: pd.DataFrame) -> Iterable[str]:
+def untried_noise(results: pd.DataFrame) -> Iterable[str]:
+    """Tell how many wrong labels were not tried."""
     most = results["noise_rate"].max() if "noise_rate" in results else float("nan")
     if most == 0:
         yield "Wrong labels were not tried; with them the order often changes."
@@ -124,7 +76,84 @@ def _untried_noise(results: pd.DataFrame) -> Iterable[str]:
         yield f"More wrong labels than {percent(most)} were not tried."
 
 
-def _edge(searches: pd.DataFrame, loss: str) -> Iterable[str]:
-    tried = searches[searches["loss"] == loss].groupby("learning_rate")["validation_accuracy"].mean().dropna()
-    if len(tried) > 2 and (best := tried.idxmax()) in (tried.index.min(), tried.index.max()):
-        yield f"The best learning rate of {loss}, {best:g}, is at the end of those searched; it may do better beyond."
+def edges(evidence: Evidence, losses: Iterable[str], noise: str) -> Iterable[str]:
+    """Tell which losses have their best learning rate at the end of those tried in at least half of the replicates."""
+    if evidence.trials is None or evidence.trials.empty:
+        return
+    frame = usable_trials(evidence.trials, evidence.metric)
+    frame = frame[frame["noise"] == noise] if noise in set(frame["noise"]) else frame
+    for loss in losses:
+        found = [_edge(cell) for _, cell in frame[frame["loss"] == loss].groupby(["noise", "seed"])]
+        at_end = [rate for rate in found if rate]
+        if found and 2 * len(at_end) >= len(found):
+            rate = float(np.median(at_end))
+            yield f"The best learning rate of {loss}, {rate:.2g}, is at the end of those tried; it may do better beyond."
+
+
+def _edge(cell: pd.DataFrame) -> float:
+    """Return the learning rate that counts in a cell if it is at the end of three or more; else 0."""
+    finished, tried = finished_trials(cell), cell["learning_rate"].dropna()
+    if finished.empty or tried.nunique() < 3:
+        return 0.0
+    chosen = finished["counts"].idxmax() if finished["counts"].any() else finished["score"].idxmax()
+    rate = float(cell.at[chosen, "learning_rate"])
+    return rate if rate in (tried.min(), tried.max()) else 0.0
+
+
+def _side_effects(evidence: Evidence, loss: str, noise: str, *, wanted: int) -> Iterable[str]:
+    """Tell measures besides the metric in which a loss is better (1) or worse (-1) than the baseline, beyond chance."""
+    if loss == evidence.baseline:
+        return
+    level = evidence.level(noise)
+    pair = level[level["loss"].isin([loss, evidence.baseline])]
+    for measure in ("ece", "accuracy"):
+        if measure in (evidence.metric, "accuracy" if evidence.metric == "balanced_accuracy" else "") or measure not in pair:
+            continue
+        compared = evidence.compare(pair, evidence.baseline, measure)
+        if len(compared) and compared["p"].iloc[0] < LEVEL and np.sign(compared["gain"].iloc[0]) == wanted:
+            means = pair.groupby("loss")[measure].mean()
+            yield _side_effect(measure, means[loss], evidence.baseline, means[evidence.baseline])
+
+
+def _side_effect(measure: str, mean: float, baseline: str, of_baseline: float) -> str:
+    is_better = (mean > of_baseline) == is_higher_better(measure)
+    subject = "Calibration" if measure == "ece" else "Accuracy"
+    words = spoken(measure) if measure == "ece" else "mean"
+    numbers = (percent(one, 1) if is_share(measure) else f"{one:.3f}" for one in (mean, of_baseline))
+    first, second = numbers
+    return f"{subject} is {'better' if is_better else 'worse'}: {words} {first}, {baseline} {second}."
+
+
+def _time(evidence: Evidence, loss: str, noise: str, *, longer: bool) -> Iterable[str]:
+    """Tell the ratio of times where it is large; runs are trained in stacks of several losses, whose time they share.
+
+    It is that of the fastest runs: others had to wait for whatever the machine was doing besides.
+    """
+    level = evidence.level(noise)
+    if loss == evidence.baseline or "seconds" not in level:
+        return
+    fastest = level.groupby("loss")["seconds"].min()
+    if evidence.baseline not in fastest or not min(fastest[loss], fastest[evidence.baseline]) > 0:
+        return
+    ratio = fastest[loss] / fastest[evidence.baseline]
+    if longer and ratio >= _NOTABLE:
+        yield f"Training takes {ratio:.1f} times as long as with {evidence.baseline}."
+    elif not longer and ratio <= 1 / _NOTABLE:
+        yield f"Training takes {percent(ratio)} of the time that {evidence.baseline} takes."
+
+
+def _by_balanced_accuracy(evidence: Evidence, loss: str, noise: str) -> str:
+    """Return what balanced accuracy says where it contradicts the choice of a loss; nothing where it does not."""
+    other, level = "balanced_accuracy", evidence.level(noise)
+    if other not in level:
+        return ""
+    compared = evidence.compare(level[level["loss"].isin(evidence.sound(noise))], evidence.baseline, other)
+    told = compared[compared["p_holm"] < LEVEL]
+    chosen = told[(told["loss"] == loss) & (told["gain"] < 0)]
+    if len(chosen):
+        return f"{loss} is worse than {evidence.baseline}, {interval(chosen.iloc[0], other)}"
+    better = told[(told["gain"] > 0)]
+    if better.empty or loss in set(better["loss"]):
+        return ""
+    row = better.loc[better["gain"].idxmax()]
+    return f"{row['loss']} beats {evidence.baseline} by {interval(row, other)}"

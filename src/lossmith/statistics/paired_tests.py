@@ -1,14 +1,21 @@
-"""Differences between two losses that were run with the same seeds, and corrections for looking at many of them."""
+"""Differences between two losses that were run in the same replicates, and corrections for looking at many of them."""
 
 from bisect import bisect_left
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
 from scipy import stats
 
-__all__ = ["Difference", "benjamini_hochberg", "holm", "paired_difference", "seeds_needed"]
+__all__ = [
+    "Difference",
+    "benjamini_hochberg",
+    "by_holm",
+    "holm",
+    "paired_difference",
+    "replicates_needed",
+]
 
 _UNKNOWN = float("nan")
 
@@ -27,22 +34,52 @@ class Difference:
     """Standard deviation of the differences; NaN with fewer than two pairs."""
     p: float
     """Two-sided, not corrected; NaN with fewer than two pairs."""
+    error: float = _UNKNOWN
+    """Standard error of the mean, all corrections included: interval and p-value are made of it."""
+
+    def at(self, confidence: float) -> "Difference":
+        """Return the same difference with an interval of another confidence, in (0, 1).
+
+        >>> paired_difference(np.array([0.91, 0.90, 0.93]), np.array([0.88, 0.89, 0.90])).at(0.9).low > 0
+        True
+        """
+        if not self.error > 0:
+            return self
+        half = float(stats.t.ppf((1 + confidence) / 2, self.pairs - 1)) * self.error
+        return replace(self, low=self.mean - half, high=self.mean + half)
 
 
-def paired_difference(values: np.ndarray, reference: np.ndarray, confidence: float = 0.95) -> Difference:
-    """Return the difference ``values - reference`` of paired runs, by the paired t-test and its interval.
+def paired_difference(
+    values: np.ndarray,
+    reference: np.ndarray,
+    confidence: float = 0.95,
+    overlap_ratio: float = 0.0,
+    row_variance: float = 0.0,
+) -> Difference:
+    """Return the difference ``values - reference`` of paired runs, by a paired t-test and its interval.
+
+    Replicates that draw their splits from the same rows are not independent. By Nadeau and Bengio the variance of the mean of
+    ``J`` differences with variance ``s^2`` is ``(1/J + overlap_ratio) s^2``; the t distribution keeps ``J - 1`` degrees of
+    freedom. What other test rows would have changed is ``row_variance``, which adds to it.
 
     Pairs with a NaN are left out. Where all differences are the same number there is no spread to compare with: the t-test would
-    call any such difference certain, even from two seeds. All that the data can say is that all ``n`` signs agree, which
-    chance gives with probability ``2^(1-n)``; where all differences are zero, ``p`` is 1.
+    call any such difference certain, even from two replicates. All that the data can say is that all ``J`` signs agree, which
+    chance gives with probability ``2^(1-J)``; the interval is the one of a t-test with this p-value. Where all differences are
+    zero, ``p`` is 1.
 
     Args:
-        values: A number for each seed, NaN where there is none.
+        values: A number for each replicate, NaN where there is none.
         reference: The same of what is compared with, in the same order.
         confidence: That of the interval, in (0, 1).
+        overlap_ratio: Test rows to training rows where replicates draw both from the same rows, see
+            :class:`lossmith.statistics.overlapping.Overlap`; 0 for independent replicates.
+        row_variance: Variance of the mean difference over draws of the test rows, where replicates share these; else 0.
 
     Returns:
-        Mean, interval, spread and p-value.
+        Mean, interval, spread, p-value and standard error.
+
+    Raises:
+        ValueError: If the ratio or the variance is negative.
 
     >>> difference = paired_difference(np.array([0.91, 0.90, 0.93]), np.array([0.88, 0.89, 0.90]))
     >>> print(f"{difference.mean:.4f} from {difference.low:.4f} to {difference.high:.4f}, p = {difference.p:.3f}")
@@ -50,6 +87,9 @@ def paired_difference(values: np.ndarray, reference: np.ndarray, confidence: flo
     >>> paired_difference(np.array([0.9]), np.array([0.8])).p
     nan
     """
+    for name, number in (("overlap_ratio", overlap_ratio), ("row_variance", row_variance)):
+        if not number >= 0:
+            raise ValueError(f"paired_difference: {name} must be at least 0, got {number}.")
     values, reference = np.asarray(values, np.float64), np.asarray(reference, np.float64)
     both = np.isfinite(values) & np.isfinite(reference)
     differences = (values - reference)[both]
@@ -61,10 +101,12 @@ def paired_difference(values: np.ndarray, reference: np.ndarray, confidence: flo
     # Subtraction rounds, which leaves differences that are equal in truth apart by a few units in the last place.
     rounding = 4 * np.finfo(np.float64).eps * float(max(np.abs(values[both]).max(), np.abs(reference[both]).max()))
     if spread <= rounding:
-        return Difference(pairs, mean, mean, mean, 0.0, 1.0 if abs(mean) <= rounding else 2.0 ** (1 - pairs))
-    error = spread / sqrt(pairs)
-    half = float(stats.t.ppf((1 + confidence) / 2, pairs - 1)) * error
-    return Difference(pairs, mean, mean - half, mean + half, spread, 2 * float(stats.t.sf(abs(mean) / error, pairs - 1)))
+        spread, mean = 0.0, mean if abs(mean) > rounding else 0.0
+        error = max(sqrt(row_variance), _error_of_equal_signs(mean, pairs))
+    else:
+        error = sqrt((1 / pairs + overlap_ratio) * spread**2 + row_variance)
+    p = 2 * float(stats.t.sf(abs(mean) / error, pairs - 1)) if error > 0 else 1.0
+    return Difference(pairs, mean, mean, mean, spread, p, error).at(confidence)
 
 
 def holm(p: np.ndarray) -> np.ndarray:
@@ -101,33 +143,78 @@ def benjamini_hochberg(p: np.ndarray) -> np.ndarray:
     return _corrected(p, lambda ordered, n: np.minimum.accumulate((ordered * n / np.arange(1, n + 1))[::-1])[::-1])
 
 
-def seeds_needed(difference: Difference, level: float = 0.05, power: float = 0.8, most: int = 1000) -> int | None:
-    """Return how many pairs would show a difference of this size and spread, if it is real, with the given power.
+def by_holm(differences: Sequence[Difference], level: float = 0.05) -> list[Difference]:
+    """Return differences with the intervals by which Holm's procedure decides, so that an interval says what its verdict says.
 
-    None where it cannot be told, or where even ``most`` pairs would not do.
+    Holm looks at the smallest of ``m`` p-values at ``level / m``, at the next at ``level / (m - 1)``, and so on to the first
+    that is not small enough; it and all others are not told from 0. Every interval is the one of the level at which its
+    difference was decided. It leaves out 0 where, and only where, the p-value corrected by :func:`holm` is below the level.
+
+    Args:
+        differences: All comparisons that are made together.
+        level: How often one of them may be a false alarm, in (0, 1).
+
+    Returns:
+        The differences in the same order; those with fewer than two pairs as they are.
+
+    >>> pair = [Difference(9, 1.0, 0, 0, 1.2, 0.0369, 0.4), Difference(9, 3.0, 0, 0, 1.2, 0.0001, 0.4)]
+    >>> [round(one.low, 2) for one in by_holm(pair)]
+    [0.08, 1.9]
+    """
+    p = np.array([one.p for one in differences])
+    order = [index for index in np.argsort(p, kind="stable") if not np.isnan(p[index])]
+    decided, rejects, at = list(differences), True, level
+    for place, index in enumerate(order):
+        at = level / (len(order) - place) if rejects else at
+        rejects = rejects and bool(p[index] < at)
+        decided[index] = differences[index].at(1 - at)
+    return decided
+
+
+def replicates_needed(
+    difference: Difference,
+    level: float = 0.05,
+    power: float = 0.8,
+    most: int = 1000,
+    *,
+    overlap_ratio: float = 0.0,
+    row_variance: float = 0.0,
+) -> int | None:
+    """Return how many replicates would show a difference of this size and spread, if it is real, with the given power.
+
+    None where it cannot be told, or where even ``most`` would not do: with overlapping rows the error of the mean does not go
+    to 0 however many replicates there are.
 
     Args:
         difference: What was found so far.
         level: The p-value that is to be reached.
         power: How often it is to be reached, in (0, 1).
-        most: The number of pairs to give up at.
+        most: The number of replicates to give up at.
+        overlap_ratio: As in :func:`paired_difference`.
+        row_variance: As in :func:`paired_difference`.
 
     Returns:
-        The number of pairs, at least 2.
+        The number of replicates, at least 2.
 
-    >>> seeds_needed(Difference(pairs=5, mean=0.01, low=-0.002, high=0.022, spread=0.01, p=0.09))
-    10
+    >>> found = Difference(pairs=5, mean=0.01, low=-0.002, high=0.022, spread=0.01, p=0.09)
+    >>> replicates_needed(found), replicates_needed(found, overlap_ratio=0.05), replicates_needed(found, overlap_ratio=0.3)
+    (10, 17, None)
     """
     if not difference.spread > 0 or difference.mean == 0:
         return None
-    effect = abs(difference.mean) / difference.spread
 
     def shows(pairs: int) -> bool:
+        error = sqrt((1 / pairs + overlap_ratio) * difference.spread**2 + row_variance)
         threshold = stats.t.ppf(1 - level / 2, pairs - 1)
-        return bool(stats.nct.sf(threshold, pairs - 1, effect * sqrt(pairs)) >= power)
+        return bool(stats.nct.sf(threshold, pairs - 1, abs(difference.mean) / error) >= power)
 
     needed = bisect_left(range(2, most + 1), x=True, key=shows) + 2  # power grows with the number of pairs
     return needed if needed <= most else None
+
+
+def _error_of_equal_signs(mean: float, pairs: int) -> float:
+    """Return the standard error with which a t-test has the p-value of ``pairs`` equal signs, ``2^(1 - pairs)``."""
+    return abs(mean) / float(stats.t.isf(2.0**-pairs, pairs - 1))
 
 
 def _corrected(p: np.ndarray, correct: Callable[[np.ndarray, int], np.ndarray]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Losses over several data sets or noise levels: wins, mean ranks, Friedman's test, Conover's comparisons, profiles."""
+"""Losses over several data sets: wins, mean ranks, Friedman's test, Conover's comparisons, profiles."""
 
 from dataclasses import dataclass
 
@@ -19,16 +19,17 @@ class Friedman:
     p: float
     """NaN with fewer than two blocks or losses."""
     blocks: int
-    """Blocks (data sets, noise levels) that have every loss."""
+    """Blocks, that is data sets, that have every loss."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """How losses compare over blocks: data sets, noise levels, or pairs of both."""
+    """How losses compare over blocks, that is data sets."""
 
     summary: pd.DataFrame
     """One row per loss, best mean rank first: ``wins`` (blocks in which no loss was better), ``mean_difference`` to the baseline,
-    ``mean_rank`` (1 is best; ties share)."""
+    ``mean_rank`` (1 is best; ties share), ``untrained`` (blocks in which the loss counts as untrained), and
+    ``trained_difference``, the mean over blocks in which neither the loss nor the baseline does."""
     friedman: Friedman
     p: pd.DataFrame
     """Losses x losses: Conover's p-values, corrected by Benjamini and Hochberg."""
@@ -39,7 +40,12 @@ class Ranking:
 
 
 def rank_losses(
-    blocks: pd.DataFrame, baseline: str | None = None, *, higher_is_better: bool = True, level: float = 0.05
+    blocks: pd.DataFrame,
+    baseline: str | None = None,
+    *,
+    higher_is_better: bool = True,
+    level: float = 0.05,
+    untrained: pd.DataFrame | None = None,
 ) -> Ranking:
     """Rank losses by a table of blocks x losses, by the protocol of Battash, Hazan and Wolf.
 
@@ -48,6 +54,7 @@ def rank_losses(
         baseline: The loss that mean differences refer to; by default the mean of all.
         higher_is_better: Whether the largest value wins.
         level: The p-value below which two losses are told apart.
+        untrained: Of the same form as the blocks, True where a loss counts as untrained; by default nowhere.
 
     Returns:
         Summary, Friedman's test, Conover's p-values, and groups.
@@ -57,18 +64,22 @@ def rank_losses(
 
     >>> ranking = rank_losses(pd.DataFrame({"ce": [0.7, 0.6, 0.9, 0.8], "gce": [0.8, 0.7, 0.9, 0.9]}), "ce")
     >>> print(ranking.summary)
-         wins  mean_difference  mean_rank
-    gce     4            0.075      1.125
-    ce      1            0.000      1.875
+         wins  mean_difference  mean_rank  untrained  trained_difference
+    gce     4            0.075      1.125          0               0.075
+    ce      1            0.000      1.875          0               0.000
     """
     complete = blocks.dropna()
     ranks = _ranks(complete, higher_is_better)
     best = complete.eq(complete.max(axis=1) if higher_is_better else complete.min(axis=1), axis=0)
     reference = complete.mean(axis=1) if baseline is None else complete[baseline]
+    differences = complete.sub(reference, axis=0)
+    failed = _like(complete, untrained)
     columns = {
         "wins": best.sum(),
-        "mean_difference": complete.sub(reference, axis=0).mean(),
+        "mean_difference": differences.mean(),
         "mean_rank": ranks.mean(),
+        "untrained": failed.sum(),
+        "trained_difference": differences.mask(failed if baseline is None else failed | failed[[baseline]].to_numpy()).mean(),
     }
     summary = pd.DataFrame(columns).sort_values("mean_rank", kind="stable")
     p = conover(complete, higher_is_better=higher_is_better)
@@ -165,6 +176,13 @@ def performance_profile(
     if thresholds is None:
         thresholds = np.unique(ratios.to_numpy())
     return pd.DataFrame({loss: [(ratios[loss] >= at).mean() for at in thresholds] for loss in ratios}, index=thresholds)
+
+
+def _like(blocks: pd.DataFrame, marks: pd.DataFrame | None) -> pd.DataFrame:
+    """Return marks with the rows and columns of the blocks, False where there are none."""
+    if marks is None:
+        return pd.DataFrame(False, blocks.index, blocks.columns)
+    return marks.reindex(index=blocks.index, columns=blocks.columns, fill_value=False).astype(bool)
 
 
 def _ranks(blocks: pd.DataFrame, higher_is_better: bool = True) -> pd.DataFrame:

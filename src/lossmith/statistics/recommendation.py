@@ -1,42 +1,26 @@
-"""From results to a decision: which loss, how sure, at what cost, and what would change it."""
+"""From results to a decision: which loss, how sure, how much tuning it takes, at what cost, and what would change it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from textwrap import fill
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from lossmith.losses import make_loss
-from lossmith.statistics.caveats import costs, did_diverge, exceptions, failures, gains, limits, more_seeds, sound_losses
-from lossmith.statistics.summary import ALL_NOISE, best_loss, compare_to, overall_results, usable_results
-from lossmith.statistics.wording import counted, interval, sentence, spoken
+from lossmith.statistics.behind_references import reference_ahead
+from lossmith.statistics.caveats import benefits, costs, edges, more_replicates, uneven_classes, untried_noise
+from lossmith.statistics.evidence import Evidence
+from lossmith.statistics.overlapping import INDEPENDENT, Overlap, RowVariance
+from lossmith.statistics.summary import noise_as_is
+from lossmith.statistics.tuning_words import tuning_lines
+from lossmith.statistics.verdicts import DEPENDS, NO_DIFFERENCE, NONE_BETTER, Choice, choose
+from lossmith.statistics.wording import listed, percent, sentence
 
-__all__ = ["ALL_DIVERGED", "NONE_BETTER", "NOTHING", "NO_DIFFERENCE", "UNSTABLE", "Choice", "Recommendation", "recommend"]
+__all__ = ["Choice", "Recommendation", "recommend"]
 
-NOTHING = "nothing can be said"
-NO_DIFFERENCE = "no evidence of a difference"
-NONE_BETTER = "no evidence of a better loss"
-UNSTABLE = "the baseline diverged"
-ALL_DIVERGED = "every loss diverged"
-
-_LEVEL = 0.05
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What to train with at one noise level, or when the level is not known."""
-
-    noise: str
-    """The printed form of the noise; ``all`` where it is not known."""
-    loss: str
-    sure: str
-    """How sure, in words: ``strong evidence`` (corrected p below 0.01), ``evidence`` (below 0.05), or one of NO_DIFFERENCE,
-    NONE_BETTER (some losses are worse than the baseline, none is better), NOTHING (too few runs), UNSTABLE and ALL_DIVERGED."""
-    reason: str
-    """One sentence with the numbers behind it."""
-    others: tuple[str, ...] = ()
-    """Other losses that beat the baseline and cannot be told apart from this one."""
+_WIDTH = 100
 
 
 @dataclass(frozen=True)
@@ -44,35 +28,47 @@ class Recommendation:
     """Which loss to train with, as a person would tell it. ``print`` it."""
 
     loss: str
-    """The expression of the loss, for someone who does not know the level of noise."""
+    """The expression of the loss, for the data as they are."""
     parameters: Mapping[str, Any]
-    """The numbers of the loss by name; empty for a loss without, and for one that the user brought."""
+    """The numbers of the loss by name, those that were tuned as the median over the replicates; empty for a loss without, and for
+    one that the user brought."""
     learning_rate: float | None
-    """What its runs were trained with; None where that depends on the noise level."""
+    """The median of what its replicates chose; None where that is not known."""
     sure: str
     """How sure, in words; see Choice."""
     evidence: tuple[str, ...]
     """Sentences with numbers; the first is the reason for the choice."""
     costs: tuple[str, ...]
-    """What it costs against the baseline in calibration and in time."""
+    """What it costs against the baseline, in calibration and in time."""
     would_change: tuple[str, ...]
     """What would change the answer."""
     baseline: str
     metric: str = "accuracy"
-    by_noise: tuple[Choice, ...] = field(default=())
-    """The choice for someone who knows the level of noise; empty where there is one level only."""
+    by_noise: tuple[Choice, ...] = ()
+    """What if more labels were wrong: the choice at every level of added noise."""
     unfinished: str = ""
     """That the study is not finished, in a sentence; empty where it is."""
+    noise: str = "none"
+    """The noise level that the answer is about: the labels as they are."""
+    benefits: tuple[str, ...] = ()
+    """What it gives besides, against the baseline."""
+    references: tuple[str, ...] = ()
+    """That a reference model is ahead of the best loss, which is said before anything else."""
+    untrained: tuple[str, ...] = ()
+    """Which losses look untrained, and why: they are neither recommended nor compared."""
+    tuning: tuple[str, ...] = ()
+    """How much will you tune: the answer after few trials and after many."""
+    weight_decay: float | None = None
+    """The median of what its replicates chose; None where that is not known."""
+    has_loss: bool = True
+    """False where every loss diverged or looks untrained, so that there is none to recommend."""
+    differences: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False, compare=False)
+    """All losses against the baseline at every noise level, with the intervals by which was decided."""
 
     @property
     def keeps_baseline(self) -> bool:
         """Return whether the advice is to stay with the baseline."""
         return self.loss == self.baseline
-
-    @property
-    def all_diverged(self) -> bool:
-        """Return whether there is nothing to recommend, as no loss has trained in all its runs."""
-        return self.sure == ALL_DIVERGED
 
     @property
     def headline(self) -> str:
@@ -81,45 +77,58 @@ class Recommendation:
         >>> Recommendation("gce", {}, 0.1, "evidence", (), (), (), baseline="ce").headline
         'Train with gce.'
         """
-        if self.all_diverged:
+        if not self.has_loss:
             return "No loss to recommend."
         return f"{'Stay with' if self.keeps_baseline else 'Train with'} {self.loss}."
 
     def __str__(self) -> str:
         groups = {
-            "": self.evidence,
-            "Costs": self.costs,
-            "If you know the noise": self._levels(),
-            "What would change this": self.would_change,
+            "": (*self.evidence, *self.untrained),
+            "How much will you tune?": self.tuning,
+            "What if labels were wrong?": tuple(map(_level_line, self.by_noise)),
+            "Benefits:": self.benefits,
+            "Costs:": self.costs,
+            "What would change this:": self.would_change,
         }
-        parts = [fill(self.unfinished, 100)] if self.unfinished else []
-        parts.append(f"{self.headline} {sentence(self.sure)}")
+        parts = [fill(line, _WIDTH) for line in (self.unfinished, *self.references) if line]
+        parts.append(fill(f"{self.headline} {sentence(self.sure)}", _WIDTH))
         for title, lines in groups.items():
-            parts += [f"{title}:"] if title and lines else []
-            parts += [fill(line, 100, initial_indent="  - ", subsequent_indent="    ") for line in lines]
+            parts += [title] if title and lines else []
+            parts += [fill(line, _WIDTH, initial_indent="  - ", subsequent_indent="    ") for line in lines]
         return "\n".join(parts)
-
-    def _levels(self) -> list[str]:
-        return [f"{choice.noise}: {choice.loss} ({choice.sure})" for choice in self.by_noise]
 
 
 def recommend(
-    results: pd.DataFrame, baseline: str = "ce", metric: str = "accuracy", *, searches: pd.DataFrame | None = None
+    results: pd.DataFrame,
+    baseline: str = "ce",
+    metric: str = "accuracy",
+    *,
+    trials: pd.DataFrame | None = None,
+    references: pd.DataFrame | None = None,
+    overlap: Overlap = INDEPENDENT,
+    row_variance: RowVariance | None = None,
+    validation_rows: int | None = None,
+    class_shares: Sequence[float] | None = None,
+    noisy_labels: float | None = None,
 ) -> Recommendation:
-    """Recommend a loss from the results of a study.
+    """Recommend a loss from the results of a study, for its data as they are; and say what if more labels were wrong.
 
-    A loss is recommended when it is better than the baseline by a paired t-test on the mean over all noise levels, corrected
-    for the number of losses. Of several, the one with the best mean. Otherwise the baseline stays: what is simple and known
-    need not prove itself. A loss with a run that diverged or is missing is not recommended.
-
-    ``results`` is ``Study.results``, ``searches`` the runs of the search for learning rates. Where the study lacks the baseline,
-    its first loss takes the place.
+    A loss is recommended when it is better than the baseline by a paired t-test over replicates, corrected for what they share
+    and for the number of losses, and when that does not hang on which of the good settings either of them takes. Of several, the
+    one with the best mean. Otherwise the baseline stays: what is simple and known need not prove itself. A loss that diverged,
+    looks untrained or lacks a replicate is not recommended. Where the study lacks the baseline, its first loss takes the place.
 
     Args:
-        results: A row for each run that counts.
+        results: ``Study.results``: a row for each run that counts.
         baseline: The loss to beat.
         metric: The column to compare by.
-        searches: A row for each run of the search.
+        trials: ``Study.trials``, which tell how much tuning matters and whether an answer hangs on a setting.
+        references: ``Study.references``: a row for each reference model, noise and replicate.
+        overlap: What replicates share.
+        row_variance: What the test rows add to a difference, where replicates share them.
+        validation_rows: How many rows chose among the trials; without it settings are not looked at.
+        class_shares: Share of the rows that each class has.
+        noisy_labels: Share of the labels of the data themselves that is known or estimated to be wrong.
 
     Returns:
         The loss, how sure it is, and why.
@@ -131,110 +140,97 @@ def recommend(
     if results.empty:
         raise ValueError("recommend: there are no results; no run of the study has finished.")
     baseline = baseline if baseline in set(results["loss"]) else str(results["loss"].iloc[0])
-    overall = _choose(results, baseline, metric, ALL_NOISE)
-    noises = list(results["noise"].unique())
-    known = noises if len(noises) > 1 else []
-    by_noise = [_choose(results[results["noise"] == noise], baseline, metric, noise) for noise in known]
+    evidence = Evidence(results, baseline, metric, trials, references, overlap, row_variance, validation_rows)
+    noise = noise_as_is(results)
+    levels = list(map(str, results["noise"].unique()))
+    choices = [replace(choose(evidence, level), reference=reference_ahead(evidence, level)) for level in levels]
+    answer = next(choice for choice in choices if choice.noise == noise)
+    loss = answer.loss
     return Recommendation(
-        loss=overall.loss,
-        parameters=_parameters(overall.loss),
-        learning_rate=_learning_rate(results, overall.loss),
-        sure=overall.sure,
-        evidence=(overall.reason, *_equals(overall), *exceptions(results, overall.loss, baseline, metric), *failures(results)),
-        costs=tuple(costs(results, overall.loss, baseline)),
+        loss=loss,
+        parameters=_parameters(evidence, loss, noise),
+        learning_rate=_median(evidence, loss, noise, "learning_rate"),
+        weight_decay=_median(evidence, loss, noise, "weight_decay"),
+        sure=answer.sure,
+        has_loss=answer.has_loss,
+        evidence=(
+            answer.reason,
+            *_equals(answer),
+            *answer.depends,
+            *evidence.failures(noise).values(),
+            *uneven_classes(evidence, loss, noise, class_shares),
+            *_known_noise(noisy_labels, choices),
+        ),
+        untrained=tuple(evidence.untrained(noise).values()),
+        references=(answer.reference,) if answer.reference else (),
+        tuning=tuple(tuning_lines(evidence, noise, loss)),
+        benefits=tuple(benefits(evidence, loss, noise)),
+        costs=tuple(costs(evidence, loss, noise)),
         would_change=(
-            *_more_evidence(results, overall, baseline, metric),
-            *limits(results, searches, dict.fromkeys((overall.loss, baseline))),
+            *_more_evidence(evidence, answer),
+            *untried_noise(results),
+            *edges(evidence, dict.fromkeys((loss, baseline)), noise),
         ),
         baseline=baseline,
         metric=metric,
-        by_noise=tuple(choice for choice in by_noise if choice.sure != ALL_DIVERGED),
+        noise=noise,
+        by_noise=tuple(choice for choice in choices if choice.noise != noise),
+        differences=evidence.differences,
     )
 
 
-def _choose(results: pd.DataFrame, baseline: str, metric: str, noise: str) -> Choice:
-    """Choose a loss from results that are all that counts: one noise level, or all of them pooled."""
-    where = " on average over all noise levels" if noise == ALL_NOISE and results["noise"].nunique() > 1 else ""
-    if did_diverge(results).groupby(results["loss"]).any().all():
-        rates = "smaller learning rates (--rates) may help."
-        return Choice(noise, baseline, ALL_DIVERGED, f"No loss has trained in all its runs without diverging; {rates}")
-    candidates = results[results["loss"].isin(sound_losses(results, baseline))]
-    if candidates["loss"].nunique() < 2:
-        return Choice(noise, baseline, NOTHING, "No other loss has finished all its runs to compare with.")
-    compared = compare_to(candidates, baseline, metric, pooled=True).assign(gain=lambda frame: gains(frame, metric))
-    better = compared[(compared["p_holm"] < _LEVEL) & (compared["gain"] > 0)]
-    if better.empty:
-        return _without_a_winner(candidates, compared, Choice(noise, baseline, NOTHING, ""), metric, where)
-    row = better.loc[better["gain"].idxmax()]
-    reason = f"{row['loss']} beats {baseline} by {interval(row, metric)}{where}, {_seeds(row)}."
-    others = _not_told_apart(candidates, better, str(row["loss"]), metric)
-    return Choice(noise, str(row["loss"]), _strength(row["p_holm"]), reason, others)
-
-
-def _without_a_winner(results: pd.DataFrame, compared: pd.DataFrame, choice: Choice, metric: str, where: str) -> Choice:
-    """Return the choice where no loss is better than the baseline for certain: the baseline, unless it fails to train."""
-    baseline, leader = choice.loss, best_loss(_pooled(results, metric), metric)
-    failed = did_diverge(results) & (results["loss"] == baseline)
-    best = best_loss(_pooled(results[results["loss"] != baseline], metric), metric)
-    if failed.any() and best:
-        reason = f"{baseline} diverged in {counted(int(failed.sum()), 'run')}; of the losses that did not, {best} is best{where}."
-        return replace(choice, loss=best, sure=UNSTABLE, reason=reason)
-    if compared["p_holm"].isna().all():
-        lead = f" {leader} has the best {spoken(metric)}{where}, which may be luck." if leader else ""
-        return replace(
-            choice, reason=f"From {counted(results['seed'].nunique(), 'seed')} nothing can be said about differences.{lead}"
-        )
-    row = compared.loc[compared["gain"].idxmax()]
-    behind = f"{row['loss']}, at {interval(row, metric)}, {_seeds(row)}."
-    if (compared["p_holm"] < _LEVEL).all():
-        sure = _strength(compared["p_holm"].max())
-        return replace(choice, sure=sure, reason=f"{baseline} beats every other loss{where}; next is {behind}")
-    place = "ahead" if row["gain"] > 0 else "closest"
-    sure = NONE_BETTER if (compared["p_holm"] < _LEVEL).any() else NO_DIFFERENCE
-    return replace(choice, sure=sure, reason=f"No loss beats {baseline} beyond chance{where}; {place} is {behind}")
-
-
-def _strength(p: float) -> str:
-    return "strong evidence" if p < 0.01 else "evidence"
-
-
-def _pooled(results: pd.DataFrame, metric: str) -> pd.DataFrame:
-    return overall_results(usable_results(results, metric)).rename(columns={"value": metric})
-
-
-def _not_told_apart(results: pd.DataFrame, better: pd.DataFrame, chosen: str, metric: str) -> tuple[str, ...]:
-    among = results[results["loss"].isin(better["loss"])]
-    if len(better) < 2:
-        return ()
-    compared = compare_to(among, chosen, metric, pooled=True)
-    return tuple(compared.loc[~(compared["p_holm"] < _LEVEL), "loss"])
+def _level_line(choice: Choice) -> str:
+    """Return one line about added noise: how many labels were wrong, which loss, how sure, and what else there is to know."""
+    wrong = f", {percent(choice.noise_rate)} wrong" if choice.noise_rate > 0 else ""
+    untrained = f" Untrained: {listed(choice.untrained)}." if choice.untrained else ""
+    reference = f" {choice.reference}" if choice.reference else ""
+    return f"{choice.noise}{wrong}: {choice.reason} {sentence(choice.sure)}{untrained}{reference}"
 
 
 def _equals(choice: Choice) -> list[str]:
-    return [f"Better than the baseline, too, and not told apart from it: {', '.join(choice.others)}."] if choice.others else []
+    return [f"Better than the baseline, too, and not told apart from it: {listed(choice.others)}."] if choice.others else []
 
 
-def _more_evidence(results: pd.DataFrame, choice: Choice, baseline: str, metric: str) -> list[str]:
-    if results["seed"].nunique() < 2:
-        return ["More seeds: from one no spread can be told. Five are a good start."]
+def _known_noise(share: float | None, choices: Sequence[Choice]) -> list[str]:
+    """Tell where the noise of the data themselves belongs: to the labels as they are; what is added comes on top of it."""
+    if not share:
+        return []
+    on_top = "; what was added comes on top of it" if len(choices) > 1 else ""
+    return [f"About {percent(share)} of these labels are wrong as they are, and the answer is for that share{on_top}."]
+
+
+def _more_evidence(evidence: Evidence, choice: Choice) -> list[str]:
+    if evidence.results["seed"].nunique() < 2:
+        return ["More replicates: from one no spread can be told. Ten are a good start."]
+    if choice.sure == DEPENDS:
+        return ["More validation rows or more trials, which tell better which settings are good."]
     if choice.sure in (NO_DIFFERENCE, NONE_BETTER):
-        return more_seeds(results, baseline, metric)
-    return [f"More seeds could tell {choice.loss} from {', '.join(choice.others)}."] if choice.others else []
+        return more_replicates(evidence, choice.noise)
+    return [f"More replicates could tell {choice.loss} from {listed(choice.others)}."] if choice.others else []
 
 
-def _learning_rate(results: pd.DataFrame, loss: str) -> float | None:
-    rates = results.loc[results["loss"] == loss, "learning_rate"].unique() if "learning_rate" in results else []
-    return float(rates[0]) if len(rates) == 1 else None
+def _median(evidence: Evidence, loss: str, noise: str, setting: str) -> float | None:
+    """Return the median over the replicates of one of the numbers that were tuned; of learning rates, which differ by factors."""
+    level = evidence.level(noise)
+    chosen = level.loc[level["loss"] == loss, setting].dropna() if setting in level else []
+    return float(np.median(chosen)) if len(chosen) else None
 
 
-def _parameters(expression: str) -> dict[str, Any]:
-    """Return the parameters of a loss that the catalogue knows; of an objective or of a loss the user brought, none."""
+def _parameters(evidence: Evidence, loss: str, noise: str) -> dict[str, Any]:
+    """Return the parameters of a loss that the catalogue knows; of an objective or of a loss the user brought, those tuned."""
     try:
-        loss = make_loss(expression)
+        known = make_loss(loss).parameters_in_order()
     except ValueError:
-        return {}
-    return {name: value for name, value in loss.parameters_in_order().items() if isinstance(value, int | float | list)}
+        known = {}
+    numbers = {name: value for name, value in known.items() if isinstance(value, int | float | list)}
+    level = evidence.level(noise)
+    written = level.loc[level["loss"] == loss, "parameters"].dropna() if "parameters" in level else []
+    tuned = pd.DataFrame([dict(_pair(part) for part in text.split(",") if "=" in part) for text in written])
+    return {**numbers, **{str(name): float(tuned[name].median()) for name in tuned}}
 
 
-def _seeds(row: pd.Series) -> str:
-    return counted(int(row["pairs"]), "seed")
+def _pair(text: str) -> tuple[str, float]:
+    """Return name and value of ``q=0.5``; NaN for a value that is no number."""
+    name, _, value = text.partition("=")
+    number = pd.to_numeric(value.strip(), errors="coerce")
+    return name.strip(), float(number)

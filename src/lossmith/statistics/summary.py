@@ -1,26 +1,26 @@
 """What can be said about losses from the results of a study: means, differences, and which of them chance explains.
 
 Every function takes a frame with the columns ``loss``, ``noise``, ``seed`` and a metric, one row per run, like ``Study.results``.
-Runs of different losses are paired by noise and seed: they saw the same data and the same wrong labels.
+Runs of different losses are paired by noise and seed, which numbers the replicates: those of one replicate had the same split,
+the same wrong labels and the same trials.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from lossmith.statistics.paired_tests import Difference, holm, paired_difference
-from lossmith.statistics.ranking import Ranking, rank_losses
+from lossmith.statistics.overlapping import INDEPENDENT, Overlap, RowVariance
+from lossmith.statistics.paired_tests import Difference, by_holm, holm, paired_difference
 
 __all__ = [
-    "ALL_NOISE",
     "LOWER_IS_BETTER",
     "best_loss",
     "block_means",
     "compare_to",
     "is_higher_better",
-    "overall_results",
-    "rank",
+    "noise_as_is",
     "summarise",
     "usable_results",
 ]
@@ -28,11 +28,8 @@ __all__ = [
 LOWER_IS_BETTER = frozenset({"nll", "ece", "brier", "memorised", "seconds"})
 """Metrics for which smaller is better; for all others, larger is."""
 
-ALL_NOISE = "all"
-"""What stands in the column ``noise`` for the mean over all noise levels."""
-
 # False-label accuracy is not among them: it is not a number in runs without a wrong label, diverged or not.
-_SHARES_RIGHT = frozenset({"accuracy", "top5", "balanced_accuracy", "validation_accuracy"})
+SHARES_RIGHT = frozenset({"accuracy", "top5", "balanced_accuracy", "macro_f1", "validation_accuracy"})
 
 _KEYS = ("loss", "noise", "seed")
 
@@ -47,6 +44,19 @@ def is_higher_better(metric: str) -> bool:
         False for errors and costs, True for all others.
     """
     return metric not in LOWER_IS_BETTER
+
+
+def noise_as_is(results: pd.DataFrame) -> str:
+    """Return the noise level of the labels as they are.
+
+    Args:
+        results: A row for each run, at least one.
+
+    Returns:
+        ``none``, or the first level of results that do not have it.
+    """
+    levels = list(map(str, results["noise"].unique()))
+    return "none" if "none" in levels else levels[0]
 
 
 def usable_results(results: pd.DataFrame, metric: str = "accuracy", keys: Sequence[str] = _KEYS) -> pd.DataFrame:
@@ -71,7 +81,7 @@ def usable_results(results: pd.DataFrame, metric: str = "accuracy", keys: Sequen
             raise ValueError(f"statistics: results need a column {column!r}, got {', '.join(map(str, results.columns))}.")
     frame = results[[*keys]].copy()
     frame["value"] = results[metric].astype(float).replace([np.inf, -np.inf], np.nan)
-    if "diverged" in results and metric in _SHARES_RIGHT:
+    if "diverged" in results and metric in SHARES_RIGHT:
         frame.loc[results["diverged"].astype(bool) & frame["value"].isna(), "value"] = 0.0
     twice = frame[frame.duplicated(list(keys))]
     if len(twice):
@@ -80,17 +90,26 @@ def usable_results(results: pd.DataFrame, metric: str = "accuracy", keys: Sequen
     return frame.dropna(subset="value")
 
 
-def summarise(results: pd.DataFrame, metric: str = "accuracy", level: float = 0.05) -> pd.DataFrame:
+def summarise(
+    results: pd.DataFrame,
+    metric: str = "accuracy",
+    level: float = 0.05,
+    *,
+    overlap: Overlap = INDEPENDENT,
+    row_variance: RowVariance | None = None,
+) -> pd.DataFrame:
     """Return mean and standard error of every loss at every noise level, and which losses may be the best.
 
     Columns: ``loss``, ``noise``, ``runs``, ``mean``, ``standard_error`` (NaN for one run), ``best``, and ``bold``: not
-    significantly worse than the best by a paired t-test at the level, not corrected, as Kornblith et al. print their tables.
-    With one seed nothing is bold, because one seed says nothing about the spread.
+    significantly worse than the best by a paired t-test at the level, not corrected for the number of losses, as Kornblith et al.
+    print their tables. With one replicate nothing is bold, because it says nothing about the spread.
 
     Args:
         results: A row for each run.
         metric: The column that is summarised.
         level: The p-value below which a loss is worse than the best.
+        overlap: What replicates share.
+        row_variance: What the test rows add, where replicates share them.
 
     Returns:
         A row for each noise level and loss.
@@ -109,7 +128,8 @@ def summarise(results: pd.DataFrame, metric: str = "accuracy", level: float = 0.
     frame = usable_results(results, metric)
     grouped = frame.groupby(["noise", "loss"], sort=False)["value"]
     summary = grouped.agg(runs="size", mean="mean", standard_error="sem").reset_index()
-    marks = [_marks(part, metric, level) for _, part in frame.groupby("noise", sort=False)]
+    pairing = _Pairing(overlap, row_variance)
+    marks = [_marks(part, metric, level, pairing) for _, part in frame.groupby("noise", sort=False)]
     summary = summary.merge(pd.concat(marks), on=["noise", "loss"]) if marks else summary.assign(best=False, bold=False)
     return summary[["loss", "noise", "runs", "mean", "standard_error", "best", "bold"]]
 
@@ -135,54 +155,50 @@ def best_loss(results: pd.DataFrame, metric: str = "accuracy") -> str | None:
 
 
 def compare_to(
-    results: pd.DataFrame, reference: str, metric: str = "accuracy", *, confidence: float = 0.95, pooled: bool = False
+    results: pd.DataFrame,
+    reference: str,
+    metric: str = "accuracy",
+    *,
+    confidence: float = 0.95,
+    overlap: Overlap = INDEPENDENT,
+    row_variance: RowVariance | None = None,
 ) -> pd.DataFrame:
-    """Compare every other loss with a reference at every noise level, or with all levels pooled.
+    """Compare every other loss with a reference at every noise level.
 
-    Columns: ``loss``, ``noise``, ``pairs``, ``difference`` (value minus reference), ``low`` and ``high`` (paired t interval),
-    ``spread``, ``p`` (two-sided) and ``p_holm``, corrected for the number of losses compared at that noise level. NaN where
-    fewer than two seeds have both.
+    Columns: ``loss``, ``noise``, ``pairs``, ``difference`` (value minus reference), ``low`` and ``high``, ``spread``, ``p``
+    (two-sided) and ``p_holm``, corrected for the number of losses compared at that noise level. The interval is corrected, too:
+    it leaves out 0 where and only where ``p_holm`` is below ``1 - confidence``. NaN where fewer than two replicates have both.
 
     Args:
         results: A row for each run.
         reference: The loss that all others are compared with.
         metric: The column to compare by.
         confidence: That of the intervals, in (0, 1).
-        pooled: Whether noise levels are averaged within seeds first.
+        overlap: What replicates share.
+        row_variance: What the test rows add, where replicates share them.
 
     Returns:
         A row for each noise level and other loss.
 
     Raises:
         ValueError: If the reference has no results, a column is missing, or a run is there twice.
+
+    >>> results = pd.DataFrame({"loss": ["ce"] * 3 + ["gce"] * 3, "noise": "none", "seed": [0, 1, 2] * 2})
+    >>> results["accuracy"] = [0.70, 0.71, 0.72, 0.80, 0.82, 0.81]
+    >>> compare_to(results, "ce", overlap=Overlap(0.25))[["loss", "low", "high", "p_holm"]].round(3)
+      loss    low   high  p_holm
+    0  gce  0.067  0.133   0.006
     """
     frame = usable_results(results, metric)
     if reference not in set(frame["loss"]):
         raise ValueError(f"compare_to: reference must be one of {', '.join(frame['loss'].unique())}, got {reference}.")
-    frame = overall_results(frame) if pooled else frame
-    parts = [_compared(part, reference, confidence) for _, part in frame.groupby("noise", sort=False)]
-    return pd.concat(parts or [_compared(frame, reference, confidence)], ignore_index=True)
+    pairing = _Pairing(overlap, row_variance)
+    parts = [_compared(part, reference, 1 - confidence, pairing) for _, part in frame.groupby("noise", sort=False)]
+    return pd.concat(parts, ignore_index=True)
 
 
-def overall_results(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean over all noise levels, for each loss and each seed that has them all.
-
-    Runs of one seed start from the same weights at every noise level. They are one observation, not several.
-
-    Args:
-        frame: What :func:`usable_results` returns.
-
-    Returns:
-        The same columns, with ``all`` as the noise.
-    """
-    levels = frame["noise"].nunique()
-    grouped = frame.groupby(["loss", "seed"], sort=False)["value"].agg(["size", "mean"]).reset_index()
-    whole = grouped[grouped["size"] == levels].rename(columns={"mean": "value"})
-    return whole.assign(noise=ALL_NOISE)[["loss", "noise", "seed", "value"]]
-
-
-def block_means(results: pd.DataFrame, metric: str = "accuracy", by: Sequence[str] = ("noise",)) -> pd.DataFrame:
-    """Return a table of blocks x losses of means over seeds, NaN where there is none; ``by`` may name a column of data sets.
+def block_means(results: pd.DataFrame, metric: str = "accuracy", by: Sequence[str] = ("data",)) -> pd.DataFrame:
+    """Return a table of blocks x losses of means over replicates, NaN where there is none.
 
     Args:
         results: A row for each run.
@@ -200,39 +216,12 @@ def block_means(results: pd.DataFrame, metric: str = "accuracy", by: Sequence[st
     return table[frame["loss"].unique()]
 
 
-def rank(
-    results: pd.DataFrame,
-    metric: str = "accuracy",
-    baseline: str | None = "ce",
-    *,
-    by: Sequence[str] = ("noise",),
-    level: float = 0.05,
-) -> Ranking:
-    """Rank losses over noise levels, or over what other columns ``by`` names; see ``rank_losses``.
-
-    Args:
-        results: A row for each run.
-        metric: The column to rank by.
-        baseline: The loss that mean differences refer to; None for the mean of all.
-        by: The columns that make up a block.
-        level: The p-value below which two losses are told apart.
-
-    Returns:
-        The ranking.
-
-    Raises:
-        KeyError: If the baseline has no results.
-        ValueError: If a column is missing, or a run is there twice.
-    """
-    return rank_losses(block_means(results, metric, by), baseline, higher_is_better=is_higher_better(metric), level=level)
-
-
-def _marks(frame: pd.DataFrame, metric: str, level: float) -> pd.DataFrame:
+def _marks(frame: pd.DataFrame, metric: str, level: float, pairing: "_Pairing") -> pd.DataFrame:
     """Return the columns noise, loss, best and bold of one noise level."""
-    losses, noise = list(frame["loss"].unique()), frame["noise"].iloc[0]
-    best = best_loss(frame.rename(columns={"value": metric}), metric)
+    losses, noise = list(frame["loss"].unique()), str(frame["noise"].iloc[0])
+    best = str(best_loss(frame.rename(columns={"value": metric}), metric))
     wide = frame.pivot(index="seed", columns="loss", values="value")
-    tests = {loss: _difference(wide, loss, str(best)) for loss in losses}
+    tests = {loss: pairing.difference(wide, loss, best, noise) for loss in losses}
     bold = [_may_be_best(tests[loss], loss == best, int(wide[best].count()), level) for loss in losses]
     return pd.DataFrame({"noise": noise, "loss": losses, "best": [loss == best for loss in losses], "bold": bold})
 
@@ -241,21 +230,32 @@ def _may_be_best(difference: Difference, is_best: bool, runs: int, level: float)
     return runs > 1 and (is_best or difference.p > level)
 
 
-def _compared(frame: pd.DataFrame, reference: str, confidence: float) -> pd.DataFrame:
-    wide = frame.pivot(index="seed", columns="loss", values="value")
+def _compared(frame: pd.DataFrame, reference: str, level: float, pairing: "_Pairing") -> pd.DataFrame:
+    """Compare the losses of one noise level."""
+    wide, noise = frame.pivot(index="seed", columns="loss", values="value"), str(frame["noise"].iloc[0])
     others = [loss for loss in frame["loss"].unique() if loss != reference]
-    differences = [_difference(wide, loss, reference, confidence) for loss in others]
+    differences = by_holm([pairing.difference(wide, loss, reference, noise) for loss in others], level)
     compared = pd.DataFrame(
         [(one.pairs, one.mean, one.low, one.high, one.spread, one.p) for one in differences],
         columns=["pairs", "difference", "low", "high", "spread", "p"],
         dtype=float,
     ).astype({"pairs": int})
     compared.insert(0, "loss", others)
-    compared.insert(1, "noise", frame["noise"].iloc[0] if len(frame) else ALL_NOISE)
+    compared.insert(1, "noise", noise)
     return compared.assign(p_holm=holm(compared["p"].to_numpy(float)))
 
 
-def _difference(wide: pd.DataFrame, loss: str, reference: str, confidence: float = 0.95) -> Difference:
-    if reference not in wide:
-        return paired_difference(np.empty(0), np.empty(0))
-    return paired_difference(wide[loss].to_numpy(), wide[reference].to_numpy(), confidence)
+@dataclass(frozen=True)
+class _Pairing:
+    """How two losses of the same replicates are compared."""
+
+    overlap: Overlap
+    row_variance: RowVariance | None
+
+    def difference(self, wide: pd.DataFrame, loss: str, reference: str, noise: str) -> Difference:
+        """Compare two columns of a table of replicates x losses; without the reference there are no pairs."""
+        if reference not in wide:
+            return paired_difference(np.empty(0), np.empty(0))
+        of_rows = self.row_variance(loss, reference, noise) if self.row_variance and loss != reference else 0.0
+        pair = wide[loss].to_numpy(), wide[reference].to_numpy()
+        return paired_difference(*pair, overlap_ratio=self.overlap.ratio, row_variance=of_rows)

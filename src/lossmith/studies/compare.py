@@ -18,8 +18,9 @@ from lossmith.studies.comparison import Comparison
 from lossmith.studies.progress import progress_display
 from lossmith.studies.rehearsal import check_splits, rehearse
 from lossmith.studies.settings import Settings, settings_from, split_list
-from lossmith.studies.store import StoreError
-from lossmith.studies.study import Study, open_study
+from lossmith.studies.store import Store, StoreError
+from lossmith.studies.stored_study import source_again, stored_settings
+from lossmith.studies.study import FILE, Study, open_study
 from lossmith.training.checks import check_recipe
 from lossmith.training.job import Build
 
@@ -53,14 +54,30 @@ def planned(settings: Settings, *, output: Path | None = None, workers: int | No
 
 
 def _with_model(settings: Settings, data: PreparedData, output: Path | None, **own: Any) -> Comparison:
-    settings = settings.completed(suitable_model(data), data.num_classes)
-    check_recipe(settings.recipe, data, own_model=own.get("build") is not None)
-    check_splits(settings, data)
-    comparison = Comparison(settings, data, output or STUDIES / Path(data.name).stem, **own)
-    rehearse(settings, data, comparison.objectives(), comparison.build)
-    if not output:
-        return _in_free_folder(comparison)
+    """Return the comparison in its folder: the one given, or the first of its name that is free or holds the same study."""
+    first = output or STUDIES / Path(data.name).stem
+    for number in count(2):
+        folder = first if number == 2 else first.with_name(f"{first.name}-{number - 1}")
+        try:
+            return _in_folder(settings, data, folder, **own)
+        except StoreError:
+            if output:
+                raise
+    raise AssertionError("there is always a free folder")
+
+
+def _in_folder(settings: Settings, data: PreparedData, folder: Path, **own: Any) -> Comparison:
+    """Return the comparison with everything filled in that was left open: as the folder has it, or as it fits into the time."""
+    stored = stored_settings(Store(folder / FILE)) if (folder / FILE).is_file() else None
+    known = settings if stored is None else settings.as_before(stored)
+    whole = known.completed(suitable_model(data), data.num_classes, min(len(data.train), known.train_rows or len(data.train)))
+    check_recipe(whole.recipe, data, own_model=own.get("build") is not None)
+    check_splits(whole, data)
+    comparison = Comparison(whole, data, folder, **own)
     comparison.check_folder()
+    if stored is None:
+        rehearse(whole, data, comparison.objectives(), comparison.build)
+        comparison.make_plan(epochs_given=bool(settings.recipe.epochs))
     return comparison
 
 
@@ -69,19 +86,6 @@ def suitable_model(data: PreparedData) -> str:
     if not data.inputs.is_floating_point():
         return "lstm"
     return "small-cnn" if data.inputs.dim() == 4 and min(data.input_shape[1:]) >= ROOM_FOR_CONVOLUTIONS else "mlp"
-
-
-def _in_free_folder(comparison: Comparison) -> Comparison:
-    """Return the comparison in the first folder of its name that is free or holds the very same study."""
-    first = comparison.folder
-    for number in count(2):
-        try:
-            comparison.check_folder()
-        except StoreError:
-            comparison.folder = first.with_name(f"{first.name}-{number}")
-        else:
-            break
-    return comparison
 
 
 def resumed(folder: Path, *, workers: int | None = None) -> Comparison:
@@ -98,10 +102,13 @@ def resumed(folder: Path, *, workers: int | None = None) -> Comparison:
         ValueError: If there is no study, it was begun in Python with parts of its own, or its data has changed.
     """
     study = open_study(folder)
+    if study.is_old:
+        raise ValueError(f"{folder} is a study of an older lossmith, which can be read but not gone on with; compare anew.")
     if study.store.meta("from_python"):
         brought = study.store.meta("from_python")
         raise ValueError(f"{folder} was begun in Python with {brought}; resume it there, by the same call of compare.")
-    return Comparison(study.settings, study.load(), study.folder, workers=workers)
+    source, reading = source_again(study.store, study.settings)
+    return Comparison(study.settings, study.load(), study.folder, workers=workers, source=source, reading=reading)
 
 
 def compare(
@@ -125,14 +132,14 @@ def compare(
 
     Args:
         data: A file, a folder, the name of a data set, a data frame, or arrays.
-        losses: What is compared, by name or as a list; the first is the baseline. By default ten losses.
+        losses: What is compared, by name or as a list; the first is the baseline. By default eight losses.
         noise: Kinds or rates of label noise.
         model: The name of a model, or a function that makes one.
-        seeds: How many runs of each loss and noise count.
+        seeds: How many replicates of the whole procedure; by default as many as fit, five at least.
         output: The folder of the study; by default one below ``studies`` that is free.
         workers: How many processes train; by default one a core.
         progress: Whether to show a progress bar.
-        **settings: All others, such as ``epochs``, ``rates`` or ``keep``.
+        **settings: All others, such as ``trials``, ``metric``, ``minutes``, ``epochs`` or ``keep``.
 
     Returns:
         The study, with its results.
@@ -161,7 +168,8 @@ def compare(
     plan = settings_from({name: value for name, value in given.items() if value is not None})
     plan.check_objectives(own)
     read = load_data(data, **plan.loading)
-    comparison = _with_model(plan, read, Path(output) if output else None, losses=own, build=build, workers=workers)
+    brought = {"losses": own, "build": build, "workers": workers, "source": data}
+    comparison = _with_model(plan, read, Path(output) if output else None, **brought)
     with progress_display() if progress else nullcontext() as display:
         return comparison.train(display)
 
@@ -195,7 +203,7 @@ def _named_losses(losses: Losses | None) -> dict[str, Loss]:
         raise TypeError(f"compare: losses must be expressions, objectives or modules, got {quote(losses)}.")
     named = dict(losses) if isinstance(losses, Mapping) else {_name_of(loss): loss for loss in losses}
     if not named:
-        raise ValueError("compare: losses must name at least one, got none; leave them out for the usual ten.")
+        raise ValueError("compare: losses must name at least one, got none; leave them out for the usual eight.")
     return {name: repr(loss) if isinstance(loss, ClassificationLoss) else loss for name, loss in named.items()}
 
 

@@ -1,6 +1,7 @@
 """What is measured of a run that has ended."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -10,26 +11,33 @@ from lossmith.analysis.scores import (
     balanced_accuracy,
     brier_score,
     logit_negative_log_likelihood,
+    macro_f1,
     negative_log_likelihood,
     top_k_accuracy,
 )
+from lossmith.expressions.nearest import nearest
 from lossmith.training.recipe import Trained
 
-__all__ = ["MEASURES", "measures_of"]
+__all__ = ["MEASURES", "METRICS", "measures_of", "score_of", "validation_measures"]
 
 MEASURES = {
     "accuracy": "share of the test split whose class is predicted",
     "top5": "share of the test split whose class is among the five most probable; of more than five classes",
     "balanced_accuracy": "mean over the classes of the share predicted",
+    "macro_f1": "mean over the classes of the F1 score, in which precision and recall count alike",
     "nll": "negative log-likelihood of the test split, in nats",
     "ece": "expected calibration error, 15 even bins",
     "brier": "Brier score",
     "false_label_accuracy": "accuracy against the true class on training rows whose label is wrong",
     "memorised": "share of the wrong training labels that are predicted",
-    "validation_accuracy": "accuracy on the validation split, by which learning rates are chosen",
+    "validation_accuracy": "accuracy on the validation split, on its labels as given",
+    "validation_score": "what settings are chosen by: the study's metric on the validation split, higher being better",
     "train_accuracy": "accuracy on the training split, on its labels as given",
 }
 """Every measure, and what it is."""
+
+METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "nll", "brier", "top5")
+"""The measures by which a study may choose and judge."""
 
 GUESSES = 5
 
@@ -42,11 +50,66 @@ def measures_of(trained: Trained, labels: np.ndarray) -> dict[str, float]:
         "accuracy": accuracy(probabilities, labels),
         "top5": top_k_accuracy(probabilities, labels, GUESSES) if probabilities.shape[1] > GUESSES else math.nan,
         "balanced_accuracy": balanced_accuracy(probabilities, labels),
+        "macro_f1": macro_f1(probabilities, labels),
         "nll": _likelihood(trained, labels),
         "ece": expected_calibration_error(probabilities, labels),
         "brier": brier_score(probabilities, labels),
         **{name: trained.curves[name][trained.epoch - 1] if trained.epoch else math.nan for name in of_curves},
     }
+
+
+def validation_measures(metric: str, trained: Trained, labels: np.ndarray) -> dict[str, float]:
+    """Return what is measured on the validation rows at the end of a run.
+
+    Args:
+        metric: One of :data:`METRICS`.
+        trained: The run.
+        labels: The labels of the rows, as given to the run.
+
+    Returns:
+        ``validation_score``, NaN where the run diverged or there are no rows, and ``commonest_predicted``, the share of
+        the class that is predicted most often.
+    """
+    probabilities = trained.validation_probabilities
+    if trained.diverged or not len(labels) or not np.isfinite(probabilities).all():
+        return {"validation_score": math.nan, "commonest_predicted": math.nan}
+    predicted = np.bincount(probabilities.argmax(1))
+    return {
+        "validation_score": score_of(metric, probabilities, labels),
+        "commonest_predicted": float(predicted.max() / len(labels)),
+    }
+
+
+def score_of(metric: str, probabilities: np.ndarray, labels: np.ndarray) -> float:
+    """Return how good predictions are by a metric, higher being better: losses have their sign changed.
+
+    Args:
+        metric: One of :data:`METRICS`.
+        probabilities: Those of the classes, ``(n, C)``.
+        labels: The class of each row, ``(n,)``.
+
+    Returns:
+        A number by which models can be ordered; of ``top5``, 1 where there are no more than five classes.
+
+    Raises:
+        ValueError: If the metric is none of these, a row is no distribution, or lengths do not match.
+
+    >>> score_of("brier", np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([0, 0]))
+    -0.25
+    """
+    if metric not in _SCORES:
+        raise ValueError(f"score_of: metric must be one of {', '.join(METRICS)}, got {metric!r}{nearest(metric, METRICS)}")
+    return _SCORES[metric](probabilities, labels)
+
+
+_SCORES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "accuracy": accuracy,
+    "balanced_accuracy": balanced_accuracy,
+    "macro_f1": macro_f1,
+    "nll": lambda probabilities, labels: -negative_log_likelihood(probabilities, labels),
+    "brier": lambda probabilities, labels: -brier_score(probabilities, labels),
+    "top5": lambda probabilities, labels: top_k_accuracy(probabilities, labels, GUESSES),
+}
 
 
 def _likelihood(trained: Trained, labels: np.ndarray) -> float:

@@ -40,9 +40,9 @@ class ProgressDisplay:
         """Say that so many runs more are done; an epoch of a run is a fraction of it."""
         self.done = min(self.done + runs, self.total)
 
-    def store(self) -> None:
-        """Say that one run more is stored."""
-        self.stored = (self.stored or 0) + 1
+    def store(self, runs: int = 1) -> None:
+        """Say that so many runs more are stored."""
+        self.stored = (self.stored or 0) + runs
 
     def note(self, line: str) -> None:
         """Tell the user something."""
@@ -51,7 +51,7 @@ class ProgressDisplay:
         """Return how much is done, and how much of it is safe."""
         if self.stored is None:
             return f"{self.done:.0f} of {self.total:.0f} runs"
-        return f"{self.done:.0f} of {self.total:.0f} runs trained, {self.stored} stored"
+        return f"{self.done:.0f} of {self.total:.0f} trainings, {self.stored} stored with trials that were stopped"
 
     def speed_and_rest(self) -> str:
         """Return the speed, and the time that is left at this speed."""
@@ -115,9 +115,9 @@ class TerminalProgress(ProgressDisplay):
         super().advance(runs)
         self._show()
 
-    def store(self) -> None:
-        """Count the run."""
-        super().store()
+    def store(self, runs: int = 1) -> None:
+        """Count the runs."""
+        super().store(runs)
         self._show()
 
     def _show(self) -> None:

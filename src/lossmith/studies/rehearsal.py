@@ -4,8 +4,7 @@ from torch import Tensor, nn
 
 from lossmith.data import PreparedData, make_noise
 from lossmith.data.noise.class_noise import SymmetricNoise
-from lossmith.losses import ClassificationLoss, LogitBias
-from lossmith.losses.logit_bias import DEFAULT_EPSILON
+from lossmith.losses import ClassificationLoss
 from lossmith.objectives.objective import Objective
 from lossmith.studies.settings import Settings
 from lossmith.training.job import Build, Job
@@ -15,8 +14,6 @@ from lossmith.training.stacks.stacked_model import build_model
 __all__ = ["check_splits", "rehearse", "warnings_about"]
 
 ROWS = 2
-FEW_CLASSES = 20
-"""Up to this many, the default logit bias will do."""
 
 
 def check_splits(settings: Settings, data: PreparedData) -> None:
@@ -24,10 +21,8 @@ def check_splits(settings: Settings, data: PreparedData) -> None:
     if not len(data.test):
         raise ValueError(f"compare: {data.name} has no test split to compare losses on; give a test_share above 0.")
     if settings.searched and not len(data.validation):
-        count = len(settings.rates)
-        raise ValueError(
-            f"compare: {data.name} has no validation split to choose a learning rate by; give one rate, got {count}."
-        )
+        trials = settings.trials_of_a_cell
+        raise ValueError(f"compare: {data.name} has no validation split to choose by; give one of --rates, got {trials} trials.")
 
 
 def rehearse(settings: Settings, data: PreparedData, objectives: dict[str, Objective | nn.Module], build: Build | None) -> None:
@@ -36,7 +31,7 @@ def rehearse(settings: Settings, data: PreparedData, objectives: dict[str, Objec
         make_noise(noise).corrupt(data, data.train, 0)
     rows = data.train[:ROWS]
     for name, objective in objectives.items():
-        run = Run(name, settings.noise[0], 0, settings.rates[0])
+        run = Run(name, settings.noise[0], 0, 0.01)
         job = Job(run, objective, data.labels[data.train], data.labels[data.validation])
         model = build_model(job, data, settings.recipe, build).model.eval()
         _check_value(name, objective, model(data.inputs[rows]), data.labels[rows])
@@ -56,19 +51,8 @@ def _check_value(name: str, objective: Objective | nn.Module, logits: Tensor, ta
         raise ValueError(f"{name}: a loss must return one number, got {got}.")
 
 
-def warnings_about(settings: Settings, data: PreparedData, objectives: dict[str, Objective | nn.Module]) -> list[str]:
+def warnings_about(settings: Settings, data: PreparedData) -> list[str]:
     """Return what can be tried, but will hardly do what was meant."""
     symmetric = [noise for noise in map(make_noise, settings.noise) if isinstance(noise, SymmetricNoise)]
     hopeless = [noise for noise in symmetric if noise.rate > 1 - 1 / data.num_classes]
-    notes = [f"noise {noise}: of {data.num_classes} classes the true one is no longer the commonest label" for noise in hopeless]
-    for name, objective in objectives.items():
-        loss = objective.loss if isinstance(objective, Objective) else objective
-        if data.num_classes > FEW_CLASSES and _has_default_bias(loss):
-            better = f"logit-bias(..., num_classes={data.num_classes})"
-            notes.append(f"{name}: a bias of {DEFAULT_EPSILON} suits ten classes; for {data.num_classes} write {better}")
-    return notes
-
-
-def _has_default_bias(loss: nn.Module) -> bool:
-    parts = loss.modules() if isinstance(loss, ClassificationLoss) else ()
-    return any(isinstance(part, LogitBias) and part.epsilon == DEFAULT_EPSILON for part in parts)
+    return [f"noise {noise}: of {data.num_classes} classes the true one is no longer the commonest label" for noise in hopeless]

@@ -7,17 +7,19 @@ import numpy as np
 import pandas as pd
 
 from lossmith.expressions.nearest import nearest
-from lossmith.studies.measures import MEASURES
+from lossmith.studies.measures import MEASURES, METRICS
 from lossmith.studies.settings import Settings
 from lossmith.studies.store import Store
 from lossmith.studies.stored_study import planned_runs
-from lossmith.studies.tuning import chosen_rates
 from lossmith.training.recipe import CURVES
 
 __all__ = ["RunFrames", "mean_and_error"]
 
-WHICH = ["loss", "noise", "seed", "learning_rate"]
+WHICH = ["loss", "noise", "seed", "learning_rate", "weight_decay", "parameters"]
 """The columns that tell a run."""
+SIMPLE = ("largest class", "logistic regression")
+"""The references that come before all others."""
+COLUMNS = ["run", "loss", "noise", "seed", "noise_rate", *WHICH[3:], "epochs", "epoch", *MEASURES, "seconds", "diverged"]
 
 
 @dataclass(frozen=True)
@@ -27,47 +29,55 @@ class RunFrames:
     settings: Settings
     store: Store
 
-    def every_run(self) -> pd.DataFrame:
-        """Return one row for each finished run, those of the search included."""
+    def results(self) -> pd.DataFrame:
+        """Return one row for each cell that is finished: the run that counts."""
+        choices = dict(self.store.choices().values())
+        frame = self._every_run()
+        frame = frame[frame.run.isin(choices)]
+        marks = {"untrained": frame.run.map(choices).astype(str), "second_chance": frame.more_epochs}
+        return frame[COLUMNS].assign(**marks).reset_index(drop=True)
+
+    def trials(self) -> pd.DataFrame:
+        """Return one row for each training, whether it counts or not."""
+        frame = self._every_run().rename(columns={"stands_for": "weight"})
+        counting = {run for run, _ in self.store.choices().values()}
+        return frame[[*COLUMNS, "stopped", "weight"]].assign(counts=frame.run.isin(counting)).reset_index(drop=True)
+
+    def references(self) -> pd.DataFrame:
+        """Return one row for each classical model, noise and replicate."""
+        columns = ["reference", "noise", "seed", "settings", *METRICS, "validation_accuracy", "validation_score", "seconds"]
+        frame = pd.DataFrame(self.store.references()).rename(columns={"name": "reference"}).reindex(columns=columns)
+        frame = frame[frame.noise.isin(self.settings.noise)]
+        simplest_first = frame.reference.map({name: place - len(SIMPLE) for place, name in enumerate(SIMPLE)}).fillna(0)
+        return frame.loc[simplest_first.sort_values(kind="stable").index].reset_index(drop=True)
+
+    def _every_run(self) -> pd.DataFrame:
         rates = {(row["noise"], row["seed"]): row["rate"] for row in self.store.noises()}
         frame = pd.DataFrame(
-            planned_runs(self.store, self.settings), columns=["id", *WHICH, "epoch", *MEASURES, "seconds", "diverged"]
-        )
-        frame = frame.rename(columns={"id": "run"})
-        frame.insert(3, "noise_rate", [rates.get(key, np.nan) for key in zip(frame.noise, frame.seed, strict=True)])
+            planned_runs(self.store, self.settings),
+            columns=["id", *WHICH, "epochs", "epoch", *MEASURES, "seconds", "diverged", "stopped", "stands_for"],
+        ).rename(columns={"id": "run"})
+        frame["noise_rate"] = [rates.get(key, np.nan) for key in zip(frame.noise, frame.seed, strict=True)]
+        frame["more_epochs"] = frame.epochs > 0
+        frame["epochs"] = frame.epochs.where(frame.more_epochs, self.settings.recipe.epochs)
         return self._in_order(frame)
-
-    def results(self) -> pd.DataFrame:
-        """Return one row for each run that counts."""
-        everything = self.every_run()
-        return everything[self._counts(everything)].reset_index(drop=True)
-
-    def searches(self) -> pd.DataFrame:
-        """Return one row for each run by which learning rates were chosen."""
-        everything = self.every_run()
-        searched = (everything.seed < self.settings.search_seeds) & everything.noise.isin(self.settings.searched_noise)
-        return everything[searched].reset_index(drop=True)
 
     def curves(self) -> pd.DataFrame:
         """Return one row for each epoch of each run that counts."""
-        frame = pd.DataFrame(self.store.curves(), columns=[*WHICH, "epoch", *CURVES])
-        frame = frame.astype(dict.fromkeys(CURVES, float))
-        return self._in_order(frame[self._counts(frame)]).reset_index(drop=True)
-
-    def rates(self) -> dict[tuple[str, str], float]:
-        """Return the learning rate of each loss and noise whose search is complete."""
-        return chosen_rates(self.settings, planned_runs(self.store, self.settings))
+        which = WHICH[:5]
+        frame = pd.DataFrame(self.store.curves(), columns=[*which, "epoch", *CURVES])
+        return self._in_order(frame.astype(dict.fromkeys(CURVES, float))).reset_index(drop=True)
 
     def table(self, measure: str) -> pd.DataFrame:
-        """Return mean and standard error over the seeds as text: a row for each loss, a column for each noise."""
+        """Return mean and standard error over the replicates as text: a row for each loss, a column for each noise."""
         if measure not in MEASURES:
             raise ValueError(f"Study: unknown measure {measure!r}{nearest(measure, MEASURES)}")
         written = self.results().groupby(["loss", "noise"], sort=False)[measure].agg(mean_and_error).unstack("noise")
         return written.reindex(index=self.settings.losses, columns=self.settings.noise)
 
     def finished_by_loss(self) -> pd.DataFrame:
-        """Return how many runs are finished: a row for each loss, a column for each noise."""
-        finished = pd.DataFrame(self.store.finished(), columns=WHICH)
+        """Return how many replicates are finished: a row for each loss, a column for each noise."""
+        finished = pd.DataFrame(list(self.store.choices()), columns=["loss", "noise", "seed"])
         losses, noises = self.settings.losses, self.settings.noise
         return pd.crosstab(finished.loss, finished.noise).reindex(index=losses, columns=noises, fill_value=0)
 
@@ -76,13 +86,6 @@ class RunFrames:
         places = {"loss": list(self.settings.losses).index, "noise": list(self.settings.noise).index}
         order = frame.assign(**{name: frame[name].map(place) for name, place in places.items()})
         return frame.loc[order.sort_values([name for name in (*WHICH, "epoch") if name in frame]).index]
-
-    def _counts(self, frame: pd.DataFrame) -> np.ndarray:
-        rates = self.rates()
-        keys = zip(frame.loss, frame.noise, frame.learning_rate, strict=True)
-        chosen = [rates.get((loss, noise)) == rate for loss, noise, rate in keys]
-        counted: np.ndarray = np.asarray(chosen, bool) & np.asarray(frame.seed < self.settings.seeds)
-        return counted
 
 
 def mean_and_error(values: Sequence[float]) -> str:

@@ -91,6 +91,20 @@ def _list(item: Check) -> Check:
 
 
 def _rate(name: str, value: Any) -> float:
+    number = _number(name, value)
+    if number <= 0:
+        raise ValueError(f"compare: {name} must be > 0, got {number!r}.")
+    return number
+
+
+def _decay(name: str, value: Any) -> float:
+    number = _number(name, value)
+    if number < 0:
+        raise ValueError(f"compare: {name} must be >= 0, got {number!r}.")
+    return number
+
+
+def _number(name: str, value: Any) -> float:
     number = math.nan
     if isinstance(value, str | int | float | np.number) and not isinstance(value, bool):
         try:
@@ -99,8 +113,6 @@ def _rate(name: str, value: Any) -> float:
             number = math.nan
     if not math.isfinite(number):
         raise _refused(name, "numbers", value)
-    if number <= 0:
-        raise ValueError(f"compare: {name} must be > 0, got {number!r}.")
     return number
 
 
@@ -143,9 +155,17 @@ CHECKS: dict[str, Check] = {
     "losses": _list(_text),
     "noise": _list(_noise),
     "seeds": _COUNT,
+    "trials": _COUNT,
     "rates": _list(_rate),
-    "search_seeds": _COUNT,
-    "search_noise": _text,
+    "decays": _list(_decay),
+    "tune": _list(_text),
+    "tune_on": _text,
+    "metric": _text,
+    "class_weight": _text,
+    "draws": _text,
+    "minutes": _within(Limits(0.0, low_open=True)),
+    "train_rows": _COUNT,
+    "references": _truth,
     "clean_validation": _truth,
     "model": _text,
     "optimizer": _text,

@@ -16,15 +16,17 @@ from lossmith.expressions.nearest import nearest
 from lossmith.expressions.quotes import quote, shortened
 from lossmith.objectives.named_objectives import make_objective
 from lossmith.objectives.schedules import Schedule
+from lossmith.studies.measures import METRICS
 from lossmith.studies.setting_checks import checked, split_list
-from lossmith.training.recipe import Recipe
+from lossmith.training.recipe import Cell, Recipe
 
-__all__ = ["Settings", "read_settings", "settings_from", "split_list"]
+__all__ = ["CLEAN", "Settings", "read_settings", "settings_from", "split_list"]
 
-LOSSES = ("ce", "focal", "label-smoothing", "ce-el", "sce", "gce", "bi-tempered", "nce-mae", "mae")
-"""The losses that are compared unless others are named; and the last one with a logit bias for the number of classes."""
-RATES = {"sgd": (0.003, 0.01, 0.03, 0.1, 0.3), "adadelta": (0.1, 0.3, 1.0, 3.0)}
-ADAPTIVE_RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
+CLEAN = repr(make_noise("0"))
+"""The labels as they are."""
+
+LOSSES = ("ce", "focal", "label-smoothing", "sce", "gce", "bi-tempered", "nce-mae", "logit-bias(mae)")
+"""The losses that are compared unless others are named."""
 _LONGEST_FILE = 2**20  # bytes; a study is written in a few hundred
 MOST_RUNS = 1_000_000
 """The trainings of one study."""
@@ -32,34 +34,60 @@ AUTO = "auto"
 """Stands for the model that suits the data."""
 LOADING = tuple(name for name in inspect.signature(load_data).parameters if name not in ("source", "name"))
 """The settings that say how the data is read: what the function that reads it takes."""
+WHERE_TUNED = ("own", "clean")
+CLASS_WEIGHTS = ("none", "balanced")
+DRAWS = ("common", "own")
+FEWEST_SEEDS, MOST_SEEDS = 5, 20
+USUAL_TRIALS = 9
+_ROWS_OF_40_EPOCHS, _FEWEST_EPOCHS, _MOST_EPOCHS = 650, 8, 200
+_UNFINISHED = Recipe(model=AUTO, epochs=0, batch_size=0)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """A study: data, losses, label noise, seeds, and how each run is trained."""
+    """A study: data, losses, label noise, replicates, how settings are tuned, and how each run is trained."""
 
     data: str = "digits"
     losses: tuple[str, ...] = ()
     """The first is the baseline. None stands for a sensible set."""
     noise: tuple[str, ...] = ("0", "0.2", "0.4")
-    seeds: int = 5
+    seeds: int = 0
+    """Replicates of the whole procedure; 0 stands for as many as fit, five at least."""
+    trials: int = 0
+    """Settings that are tried for each loss, noise and replicate; 0 stands for nine, or fewer where time is short."""
     rates: tuple[float, ...] = ()
-    """The learning rates that are tried for each loss; one is taken as it is. By default a grid for the optimizer."""
-    search_seeds: int = 2
-    """Runs of each learning rate that the choice is made by."""
-    search_noise: str = "first"
-    """Where learning rates are chosen: on the ``first`` noise, for all, as Staats, Thamm and Rosenow do on clean labels; or on
-    ``each`` for itself."""
+    """The learning rates that are tried, instead of rates drawn from the usual range of the optimizer."""
+    decays: tuple[float, ...] = ()
+    """The weight decays that are tried, instead of decays drawn from the usual range."""
+    tune: tuple[str, ...] = ("settings",)
+    """What is tuned: ``settings`` (learning rate and weight decay), and ``parameters`` of the losses, too."""
+    tune_on: str = "own"
+    """Where settings are chosen: on each noise's ``own`` rows, or on ``clean`` ones for all, as papers do."""
+    metric: str = "accuracy"
+    """By which settings are chosen and losses are compared."""
+    class_weight: str = "none"
+    """``balanced`` weighs classes by how rare they are among the training rows."""
+    draws: str = "common"
+    """Whether losses of a replicate have initial weights, batches and trials in ``common``, or each its ``own``, by its name."""
+    minutes: float = 0.0
+    """The time that the study may take; 0 stands for the usual."""
+    train_rows: int = 0
+    """Training rows of each replicate at most; 0 stands for all."""
+    references: bool = True
+    """Whether classical models are trained beside the losses."""
     clean_validation: bool = False
     """Whether the validation split keeps its labels where the training split's are corrupted."""
     loading: Mapping[str, Any] = field(default_factory=dict)
-    recipe: Recipe = field(default_factory=lambda: Recipe(model=AUTO))
+    recipe: Recipe = _UNFINISHED
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
         set_(self, "losses", tuple(self.losses))
         set_(self, "noise", tuple(dict.fromkeys(repr(make_noise(noise)) for noise in self.noise)))
-        set_(self, "rates", tuple(float(rate) for rate in self.rates) or RATES.get(self.recipe.optimizer, ADAPTIVE_RATES))
+        set_(self, "rates", tuple(float(rate) for rate in self.rates))
+        set_(self, "decays", tuple(float(decay) for decay in self.decays))
+        set_(self, "tune", ("settings", *(what for what in dict.fromkeys(self.tune) if what != "settings")))
+        set_(self, "metric", self.metric.replace("-", "_"))
         self._check()
 
     def _check(self) -> None:
@@ -68,39 +96,90 @@ class Settings:
         (often, times), *_ = Counter(self.losses).most_common(1) or [("", 0)]
         if times > 1:
             raise ValueError(f"compare: losses must differ, got {quote(often)} twice.")
-        for name in ("seeds", "search_seeds"):
-            if not is_whole(getattr(self, name)) or getattr(self, name) < 1:
-                raise ValueError(f"compare: {name} must be a whole number >= 1, got {quote(getattr(self, name))}.")
-        if self.search_noise not in ("first", "each"):
-            raise ValueError(f"compare: search_noise must be 'first' or 'each', got {quote(self.search_noise)}.")
+        if not is_whole(self.seeds) or self.seeds < 0:
+            raise ValueError(f"compare: seeds must be a whole number >= 1, got {quote(self.seeds)}.")
+        if not is_whole(self.trials) or self.trials < 0:
+            raise ValueError(f"compare: trials must be a whole number >= 1, got {quote(self.trials)}.")
+        for name, value, known in (
+            ("tune_on", self.tune_on, WHERE_TUNED),
+            ("metric", self.metric, METRICS),
+            ("class_weight", self.class_weight, CLASS_WEIGHTS),
+            ("draws", self.draws, DRAWS),
+            *(("tune", what, ("settings", "parameters")) for what in self.tune),
+        ):
+            if value not in known:
+                raise ValueError(f"compare: {name} must be one of {', '.join(known)}, got {quote(value)}{nearest(value, known)}")
         if not all(rate > 0 for rate in self.rates):
             raise ValueError(f"compare: rates must be > 0, got {min(self.rates)!r}.")
+        if not all(decay >= 0 for decay in self.decays):
+            raise ValueError(f"compare: decays must be >= 0, got {min(self.decays)!r}.")
+        if self.tune_on == "clean" and CLEAN not in self.noise:
+            raise ValueError(f"compare: tune_on 'clean' needs noise 0 among the noises, got {', '.join(self.noise)}.")
         if self.planned() > MOST_RUNS:
             raise ValueError(
                 f"compare: a study must have {MOST_RUNS:,} runs at most, got {quote(self.planned())}; take fewer seeds."
             )
 
-    def completed(self, model: str, num_classes: int) -> "Settings":
-        """Return the settings with what depends on the data filled in: the model and the losses, where none are named."""
-        recipe = replace(self.recipe, model=model) if self.recipe.model == AUTO else self.recipe
-        losses = self.losses or (*LOSSES, f"logit-bias({LOSSES[-1]}, num_classes={num_classes})")
-        return replace(self, recipe=recipe, losses=losses)
+    def completed(self, model: str, num_classes: int, train_rows: int) -> "Settings":
+        """Return the settings with what depends on the data filled in, where it was not given.
+
+        Args:
+            model: The one that suits the data.
+            num_classes: How many classes it has.
+            train_rows: How many rows are trained on.
+
+        Returns:
+            Settings with a model, epochs, a batch size, and losses whose parameters suit the number of classes.
+        """
+        recipe = self.recipe
+        recipe = replace(
+            recipe,
+            model=model if recipe.model == AUTO else recipe.model,
+            epochs=recipe.epochs or suitable_epochs(train_rows),
+            batch_size=recipe.batch_size or suitable_batch_size(train_rows),
+        )
+        return replace(self, recipe=recipe, losses=self.losses or LOSSES)
+
+    def as_before(self, stored: "Settings") -> "Settings":
+        """Return the settings with what the user left open as an earlier call of the same study found it."""
+        recipe = replace(
+            self.recipe,
+            **{
+                name: getattr(stored.recipe, name)
+                for name in ("model", "epochs", "batch_size")
+                if getattr(self.recipe, name) == getattr(_UNFINISHED, name)
+            },
+        )
+        found = {name: getattr(self, name) or getattr(stored, name) for name in ("losses", "seeds", "trials", "train_rows")}
+        return replace(self, recipe=recipe, **found)
 
     @property
     def searched(self) -> bool:
-        """Return whether there is a learning rate to choose."""
-        return len(self.rates) > 1
+        """Return whether there is more than one setting to choose from."""
+        return self.trials_of_a_cell > 1
 
     @property
-    def searched_noise(self) -> tuple[str, ...]:
-        """The noises on which learning rates are chosen."""
-        return self.noise if self.search_noise == "each" else self.noise[:1]
+    def trials_of_a_cell(self) -> int:
+        """How many settings are tried for a loss, noise and replicate."""
+        if self.rates:
+            return len(self.rates) * max(1, len(self.decays))
+        return self.trials or USUAL_TRIALS
+
+    @property
+    def tuned_noise(self) -> tuple[str, ...]:
+        """The noises on which settings are chosen."""
+        return (CLEAN,) if self.tune_on == "clean" else self.noise
+
+    @property
+    def cells(self) -> list[Cell]:
+        """What counts: every loss under every noise in every replicate, replicate by replicate."""
+        seeds = range(self.seeds or FEWEST_SEEDS)
+        return [Cell(loss, noise, seed) for seed in seeds for noise in self.noise for loss in self.losses]
 
     def planned(self) -> int:
-        """Return the number of runs: those of the search, and those that count and were not among them."""
-        search = len(self.searched_noise) * len(self.rates) * self.search_seeds
-        both = len(self.searched_noise) * min(self.seeds, self.search_seeds)
-        return len(self.losses) * (search + len(self.noise) * self.seeds - both)
+        """Return the number of trainings, as far as it is known before: edges and second chances add to it."""
+        tuned, seeds = len(self.tuned_noise), self.seeds or FEWEST_SEEDS
+        return len(self.losses) * seeds * (tuned * self.trials_of_a_cell + len(self.noise) - tuned)
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings in plain numbers, text, lists and dictionaries."""
@@ -120,7 +199,8 @@ class Settings:
                 objective = make_objective(loss)
                 for schedule in objective.schedules.values():
                     assert isinstance(schedule, Schedule)
-                    schedule.check_total(self.recipe.epochs)
+                    if self.recipe.epochs:
+                        schedule.check_total(self.recipe.epochs)
                 same = known.setdefault(repr(replace(objective, name="same")), loss)
                 if same != loss:
                     raise ValueError(f"compare: losses must differ, got {quote(same)} and {quote(loss)}, which are the same.")
@@ -132,13 +212,31 @@ class Settings:
         words = ["lossmith", "compare", self.data]
         for name, value in changed.items():
             option = f"--{name.replace('_', '-')}"
-            words += [option] if value is True else [option, _written(value)]
+            words += [option] if value is True else [f"--no-{name}"] if value is False else [option, _written(value)]
         return shlex.join([*words, "--output", os.fspath(output)])
 
     def flat(self) -> dict[str, Any]:
         """Return every setting but the data by the name it has in a file and on the command line."""
         own = {name: value for name, value in vars(self).items() if name not in ("data", "loading", "recipe")}
         return {**own, **self.loading, **vars(self.recipe)}
+
+
+def suitable_epochs(train_rows: int) -> int:
+    """Return how long to train, unless told: few rows need more epochs, many rows fewer.
+
+    >>> suitable_epochs(100), suitable_epochs(1168), suitable_epochs(50_000)
+    (101, 29, 8)
+    """
+    return min(max(int(40 * (_ROWS_OF_40_EPOCHS / max(train_rows, 1)) ** 0.5), _FEWEST_EPOCHS), _MOST_EPOCHS)
+
+
+def suitable_batch_size(train_rows: int) -> int:
+    """Return how many rows a batch has, unless told.
+
+    >>> suitable_batch_size(100), suitable_batch_size(1168), suitable_batch_size(50_000)
+    (32, 64, 128)
+    """
+    return 32 if train_rows < 1000 else 64 if train_rows < 20_000 else 128
 
 
 def _written(value: object) -> str:
@@ -157,7 +255,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         if name not in own | of_recipe | set(LOADING):
             raise ValueError(f"compare: unknown setting {quote(name)}{nearest(name, sorted(own | of_recipe | set(LOADING)))}")
     given = {name: checked(name, value) for name, value in values.items()}
-    recipe = Recipe(**{"model": AUTO, **{name: value for name, value in given.items() if name in of_recipe}})
+    recipe = replace(_UNFINISHED, **{name: value for name, value in given.items() if name in of_recipe})
     loading = {name: value for name, value in given.items() if name in LOADING}
     return Settings(**{name: value for name, value in given.items() if name in own}, loading=loading, recipe=recipe)
 

@@ -5,25 +5,22 @@ Whatever happens to the process that writes it, the file holds every run that wa
 
 import io
 import json
-import os
+import math
 import sqlite3
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
-from pathlib import Path
-from typing import Any
-from uuid import uuid4
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from lossmith.studies.references import Reference
 from lossmith.studies.stored_content import (
     Row,
     Shape,
     StoreError,
     check_kinds,
-    explained,
     inflated_array,
     inflated_labels,
     packed,
@@ -31,30 +28,10 @@ from lossmith.studies.stored_content import (
     read_weights,
     square_matrix,
 )
-from lossmith.training.recipe import CURVES, Run, Trained
+from lossmith.studies.study_file import RUN_COLUMNS, StudyFile, name_of
+from lossmith.training.recipe import CURVES, Cell, Run, Trained
 
-__all__ = ["Store", "StoreError"]
-
-APPLICATION = 0x105557ED  # marks the file as ours, in SQLite's own header field for that purpose
-FORMAT = 1
-PATIENCE = 60.0  # seconds to wait for another process that writes
-
-_CURVE_COLUMNS = ", ".join(f"{name} REAL" for name in CURVES)
-_RUN = "loss, noise, seed, learning_rate, epoch, seconds, diverged, measures"
-_TABLES = f"""
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE run (
-    id INTEGER PRIMARY KEY, loss TEXT NOT NULL, noise TEXT NOT NULL, seed INTEGER NOT NULL, learning_rate REAL NOT NULL,
-    epoch INTEGER NOT NULL, seconds REAL NOT NULL, diverged INTEGER NOT NULL, measures TEXT NOT NULL,
-    finished TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, UNIQUE (loss, noise, seed, learning_rate)
-);
-CREATE TABLE curve (run INTEGER NOT NULL REFERENCES run, epoch INTEGER NOT NULL, {_CURVE_COLUMNS},
-    PRIMARY KEY (run, epoch)) WITHOUT ROWID;
-CREATE TABLE array (run INTEGER NOT NULL REFERENCES run, name TEXT NOT NULL, shape TEXT NOT NULL, type TEXT NOT NULL,
-    content BLOB NOT NULL, PRIMARY KEY (run, name));
-CREATE TABLE noise (noise TEXT NOT NULL, seed INTEGER NOT NULL, rate REAL NOT NULL, matrix TEXT NOT NULL, labels BLOB NOT NULL,
-    PRIMARY KEY (noise, seed));
-"""
+__all__ = ["CURVE_KINDS", "Replicate", "Store", "StoreError"]
 
 
 _RUN_KINDS: dict[str, type | tuple[type, ...]] = {
@@ -63,106 +40,160 @@ _RUN_KINDS: dict[str, type | tuple[type, ...]] = {
     "noise": str,
     "seed": int,
     "learning_rate": float,
+    "weight_decay": float,
+    "parameters": str,
+    "epochs": int,
     "epoch": int,
     "seconds": float,
     "diverged": int,
+    "stopped": int,
+    "stands_for": float,
     "measures": str,
 }
-_CURVE_KINDS = {"epoch": int, **dict.fromkeys(CURVES, (float, type(None)))}
+_CHOICE_KINDS = {"loss": str, "noise": str, "seed": int, "run": int, "untrained": str}
+_REFERENCE_KINDS = {"name": str, "noise": str, "seed": int, "settings": str, "seconds": float, "measures": str}
+CURVE_KINDS = {"epoch": int, **dict.fromkeys(CURVES, (float, type(None)))}
 _NOISE_KINDS = {"noise": str, "seed": int, "rate": float}
-_META_KINDS = {"settings": dict, "data": dict, "test_labels": list, "versions": dict, "brought": dict, "analysis": dict}
-"""What is stored about a study, where it is no text."""
 
 
-class Store:
+class Replicate(NamedTuple):
+    """What is known of the split of a replicate without reading the data again."""
+
+    validation: int
+    """How many rows validate."""
+    labels: np.ndarray
+    """The true classes of the test rows."""
+    test: np.ndarray
+    """Their row numbers."""
+
+
+class Store(StudyFile):
     """What a study has found so far. Reading and writing may happen from several processes."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = Path(file)
-        if not self.file.is_file():
-            raise StoreError(f"{self.file} does not exist; a study is made by 'lossmith compare'.")
-        self._check()
+    def add(self, runs: Sequence[tuple[Trained, Mapping[str, float]]], keep: Collection[Run]) -> None:
+        """Store finished runs with their measures in one transaction; those that another process has stored stay as they are.
 
-    @classmethod
-    def create(cls, file: Path, meta: Mapping[str, Any]) -> "Store":
-        """Make the file of a new study. An existing file is never touched."""
-        file.parent.mkdir(parents=True, exist_ok=True)
-        # Built aside and then given its name, so that a killed process leaves a whole file or none, and the first of two stays.
-        unfinished = file.with_name(f"{file.name}.{uuid4().hex}")
-        try:
-            with closing(sqlite3.connect(unfinished)) as connection, connection:
-                connection.executescript(_TABLES)
-                connection.execute(f"PRAGMA application_id = {APPLICATION}")
-                connection.execute(f"PRAGMA user_version = {FORMAT}")
-                rows = [(name, json.dumps(value)) for name, value in meta.items()]
-                connection.executemany("INSERT INTO meta VALUES (?, ?)", rows)
-            file.hardlink_to(unfinished)
-        except FileExistsError:
-            raise StoreError(f"{file} exists already.") from None
-        except sqlite3.OperationalError as error:  # before a file that is there already was found to be
-            if file.exists():
-                raise StoreError(f"{file} exists already.") from None
-            raise PermissionError(f"{file.parent} must be a folder that can be written to: {error}.") from error
-        finally:
-            unfinished.unlink(missing_ok=True)
-        return cls(file)
+        Args:
+            runs: What was trained together, with its measures.
+            keep: The runs whose predictions are kept, too.
+        """
+        with self.writing() as connection:
+            for trained, measures in runs:
+                self._add(connection, trained, measures, keeps_arrays=trained.run in keep)
 
-    def meta(self, name: str) -> Any:
-        """Return what was stored about the study under this name, or None."""
-        row = self._rows("SELECT value FROM meta WHERE name = ?", name)
-        with self.explained(f"table meta, {name}"):
-            return read_json(row[0]["value"], (_META_KINDS.get(name, str), type(None))) if row else None
-
-    def explained(self, place: str) -> AbstractContextManager[None]:
-        """Return a context in which content that does not fit is an error in one line that names the file and the place."""
-        return explained(self.file, place)
-
-    def set_meta(self, name: str, value: object) -> None:
-        """Store something about the study."""
-        with self._writing() as connection:
-            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, json.dumps(value)))
-
-    def add(self, trained: Trained, measures: Mapping[str, float]) -> bool:
-        """Store a finished run in one transaction; return False where another process had finished the same run before."""
-        with self._writing() as connection:
-            values = (*trained.run, trained.epoch, trained.seconds, trained.diverged, json.dumps(dict(measures)))
-            inserted = connection.execute(f"INSERT OR IGNORE INTO run ({_RUN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)  # noqa: S608
-            if not inserted.rowcount:
-                return False
-            number = inserted.lastrowid
-            epochs = zip(*(trained.curves[name] for name in CURVES), strict=True)
-            rows = [(number, epoch, *values) for epoch, values in enumerate(epochs, 1)]
-            connection.executemany("INSERT INTO curve VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    def _add(self, connection: sqlite3.Connection, trained: Trained, measures: Mapping[str, float], keeps_arrays: bool) -> None:
+        flags = (trained.diverged, trained.stopped, trained.stands_for)
+        values = (*trained.run, trained.epoch, trained.seconds, *flags, json.dumps(dict(measures)))
+        marks = ", ".join("?" * len(values))
+        inserted = connection.execute(f"INSERT OR IGNORE INTO run ({RUN_COLUMNS}) VALUES ({marks})", values)  # noqa: S608
+        if not inserted.rowcount:
+            return
+        number = inserted.lastrowid
+        epochs = zip(*(trained.curves[name] for name in CURVES), strict=True)
+        rows = [(number, epoch, *values) for epoch, values in enumerate(epochs, 1) if not all(map(math.isnan, values))]
+        connection.executemany("INSERT INTO curve VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        if keeps_arrays:
             arrays = [(number, name, *packed(array)) for name, array in _arrays(trained)]
             connection.executemany("INSERT INTO array VALUES (?, ?, ?, ?, ?)", arrays)
-        return True
+
+    def choose(self, choices: Sequence[tuple[Cell, int, str]]) -> None:
+        """Store which run of each cell counts, and why it looks untrained, if it does; the cells are finished then.
+
+        What was kept of other runs of these cells is let go.
+        """
+        with self.writing() as connection:
+            rows = [(*cell, run, untrained) for cell, run, untrained in choices]
+            connection.executemany("INSERT OR REPLACE INTO choice VALUES (?, ?, ?, ?, ?)", rows)
+            others = [(*cell, run) for cell, run, _ in choices]
+            connection.executemany(
+                "DELETE FROM array WHERE run IN (SELECT id FROM run WHERE loss = ? AND noise = ? AND seed = ? AND id != ?)",
+                others,
+            )
+
+    def choices(self) -> dict[Cell, tuple[int, str]]:
+        """Return for each finished cell the number of the run that counts, and why it looks untrained."""
+        rows = self.checked_rows("choice", _CHOICE_KINDS, "loss, noise, seed")
+        return {Cell(row["loss"], row["noise"], row["seed"]): (row["run"], row["untrained"]) for row in rows}
+
+    def add_references(self, noise: str, seed: int, references: Sequence[Reference]) -> None:
+        """Store what classical models gave under a noise in a replicate."""
+        with self.writing() as connection:
+            for one in references:
+                measures = json.dumps({**one.measures, "validation_score": one.validation_score})
+                row = (one.name, noise, seed, one.settings, one.seconds, measures)
+                connection.execute("INSERT OR IGNORE INTO reference VALUES (?, ?, ?, ?, ?, ?)", row)
+
+    def references(self) -> list[dict[str, Any]]:
+        """Return what classical models gave, with their measures."""
+        return [self.with_measures(row) for row in self.checked_rows("reference", _REFERENCE_KINDS, "name, noise, seed")]
+
+    def add_replicate(self, seed: int, validation: int, labels: np.ndarray, test: np.ndarray) -> None:
+        """Store the test split of a replicate: its true classes and its row numbers; and how many rows validate."""
+        with self.writing() as connection:
+            row = (seed, validation, *(zlib.compress(part.astype(np.int32).tobytes()) for part in (labels, test)))
+            connection.execute("INSERT OR IGNORE INTO replicate VALUES (?, ?, ?, ?)", row)
+
+    def replicate(self, seed: int) -> Replicate | None:
+        """Return the test split of a replicate, or None where it has not begun."""
+        rows = self.rows("SELECT validation, labels, test FROM replicate WHERE seed = ?", seed)
+        with self.explained(f"table replicate, seed {seed}"):
+            if not rows:
+                return None
+            check_kinds(dict(rows[0]), {"validation": int})
+            return Replicate(rows[0]["validation"], inflated_labels(rows[0]["labels"]), inflated_labels(rows[0]["test"]))
 
     def add_noise(self, noise: str, seed: int, rate: float, matrix: np.ndarray, labels: np.ndarray) -> None:
         """Store what a label noise did: its realised rate and matrix, and the labels of all rows as training saw them."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             row = (noise, seed, rate, json.dumps(matrix.tolist()), zlib.compress(labels.astype(np.int32).tobytes()))
             connection.execute("INSERT OR IGNORE INTO noise VALUES (?, ?, ?, ?, ?)", row)
 
     def finished(self) -> set[Run]:
         """Return the runs that need not be trained again."""
-        return {Run(*(row[name] for name in Run._fields)) for row in self._checked("run", _RUN_KINDS, "id")}
+        return {Run(*(row[name] for name in Run._fields)) for row in self.run_rows()}
 
-    def runs(self) -> list[dict[str, Any]]:
-        """Return every finished run with its measures, in the order of the losses, noises and seeds it was planned for."""
-        return [self._with_measures(row) for row in self._checked("run", _RUN_KINDS, "id")]
+    def runs(self, seed: int | None = None) -> list[dict[str, Any]]:
+        """Return every finished run, or those of a replicate, with their measures, in the order in which they were finished."""
+        where = "TRUE" if seed is None else f"seed = {int(seed)}"
+        return [self.with_measures(row) for row in self.run_rows(where)]
 
-    def _with_measures(self, row: Row) -> dict[str, Any]:
-        with self.explained(f"table run, run {row['id']}"):
+    def run_rows(self, where: str = "TRUE") -> list[dict[str, Any]]:
+        """Return finished runs as the table has them."""
+        return self.checked_rows("run", _RUN_KINDS, "id", where=where)
+
+    def with_measures(self, row: Row) -> dict[str, Any]:
+        """Return a row of the table of runs or references with its measures as further columns."""
+        with self.explained(_place_of(row)):
             measures = read_json(row["measures"], dict)
             check_kinds(measures, dict.fromkeys(measures, (float, int)))
             if repeated := row.keys() & measures:
                 raise ValueError(f"measures must not be named {repeated.pop()!r}")
-        return {**row, **measures, "diverged": bool(row["diverged"])}
+        flags = {name: bool(row[name]) for name in ("diverged", "stopped") if name in row}
+        return {**row, **measures, **flags}
+
+    def seed_of(self, run: int) -> int:
+        """Return the replicate of a run.
+
+        Raises:
+            StoreError: There is no such run, or it is damaged.
+        """
+        rows = self.rows("SELECT id, seed FROM run WHERE id = ?", int(run))
+        if not rows:
+            raise StoreError(f"{self.file} has no run {run}.")
+        with self.explained(f"table run, run {run}"):
+            check_kinds(dict(rows[0]), {"seed": int})
+        return int(rows[0]["seed"])
 
     def curves(self) -> list[dict[str, Any]]:
-        """Return a row for every epoch of every run."""
-        wanted = "loss, noise, seed, learning_rate, curve.*"
-        return self._checked("curve", _CURVE_KINDS, "run, curve.epoch", wanted, join="JOIN run ON run.id = curve.run")
+        """Return a row for every epoch of every run that counts."""
+        wanted = "run.loss, run.noise, run.seed, learning_rate, weight_decay, curve.*"
+        of_choice = "JOIN choice ON choice.run = curve.run JOIN run ON run.id = curve.run"
+        return self.checked_rows("curve", CURVE_KINDS, "curve.run, curve.epoch", columns=wanted, join=of_choice)
+
+    def curve(self, run: int, name: str) -> np.ndarray:
+        """Return one curve of a run, a number for each epoch that it trained for."""
+        rows = self.checked_rows("curve", CURVE_KINDS, "epoch", where=f"run = {int(run)}")
+        return np.array([math.nan if row[name] is None else row[name] for row in rows])
 
     def array(self, run: int, name: str, shape: Shape | None = None) -> np.ndarray:
         """Return an array that was kept of a run.
@@ -175,7 +206,7 @@ class Store:
         Raises:
             StoreError: There is none, or it is damaged.
         """
-        rows = self._rows("SELECT shape, type, content FROM array WHERE run = ? AND name = ?", int(run), name)
+        rows = self.rows("SELECT shape, type, content FROM array WHERE run = ? AND name = ?", int(run), name)
         if not rows and not self.kept(run):
             raise StoreError(f"{self.file} has no run {run}.")
         if not rows:
@@ -191,11 +222,11 @@ class Store:
 
     def kept(self, run: int) -> set[str]:
         """Return the names of the arrays that are kept of a run."""
-        return {row["name"] for row in self._rows("SELECT name FROM array WHERE run = ?", int(run))}
+        return {row["name"] for row in self.rows("SELECT name FROM array WHERE run = ?", int(run))}
 
     def noises(self) -> list[dict[str, Any]]:
         """Return what each label noise did, by seed: ``noise``, ``seed``, ``rate`` and ``matrix``."""
-        rows = self._checked("noise", _NOISE_KINDS, "rowid", "noise, seed, rate, matrix")
+        rows = self.checked_rows("noise", _NOISE_KINDS, "rowid", columns="noise, seed, rate, matrix")
         for row in rows:
             with self.explained(f"table noise, {row['noise']} of seed {row['seed']}"):
                 row["matrix"] = square_matrix(row["matrix"])
@@ -203,64 +234,9 @@ class Store:
 
     def noisy_labels(self, noise: str, seed: int) -> np.ndarray | None:
         """Return the labels of all rows as a noise left them; None where there was no such noise."""
-        rows = self._rows("SELECT labels FROM noise WHERE noise = ? AND seed = ?", noise, seed)
+        rows = self.rows("SELECT labels FROM noise WHERE noise = ? AND seed = ?", noise, seed)
         with self.explained(f"table noise, {noise} of seed {seed}"):
             return inflated_labels(rows[0]["labels"]) if rows else None
-
-    def _checked(
-        self, table: str, kinds: Mapping[str, Any], order: str, columns: str = "*", join: str = ""
-    ) -> list[dict[str, Any]]:
-        """Return the rows of a table whose columns hold what they are for."""
-        query = f"SELECT {columns} FROM {table} {join} ORDER BY {order}"  # noqa: S608 - our own words
-        rows = [dict(row) for row in self._rows(query)]
-        for row in rows:
-            with self.explained(f"table {table}, {_name_of(row)}"):
-                check_kinds(row, kinds)
-        return rows
-
-    def _rows(self, query: str, *values: object) -> list[sqlite3.Row]:
-        with self._opened() as connection:
-            return connection.execute(query, values).fetchall()
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._opened() as connection, connection:
-            connection.execute("BEGIN IMMEDIATE")
-            yield connection
-
-    @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
-        """Open the file for as long as needed and no longer.
-
-        It is opened for writing wherever it can be, to read from it, too: what a killed process left unfinished is undone by the
-        first that opens the file.
-        """
-        mode = "rw" if os.access(self.file, os.W_OK) else "ro"
-        try:
-            address = f"{self.file.absolute().as_uri()}?mode={mode}"
-            with closing(sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None)) as connection:
-                connection.row_factory = sqlite3.Row
-                yield connection
-        except sqlite3.Error as error:
-            raise StoreError(f"{self.file}: {error}; what it holds was left as it is.") from error
-
-    def _check(self) -> None:
-        with self.file.open("rb") as stream:
-            header = stream.read(100)
-        # Read without SQLite, which would go on with whatever another program left unfinished in a file that is not ours.
-        version, application = (int.from_bytes(header[start : start + 4]) for start in (60, 68))
-        if not header.startswith(b"SQLite format 3\0") or application != APPLICATION:
-            raise StoreError(f"{self.file} is not a study of lossmith; it was left as it is.")
-        if version != FORMAT:
-            raise StoreError(f"{self.file} has format {version}, and this lossmith reads format {FORMAT}; it was left as it is.")
-        problems = [row[0] for row in self._rows("PRAGMA quick_check(1)")]
-        if problems != ["ok"]:
-            problem = str(problems[0]).removeprefix("*** in database main ***").strip()
-            raise StoreError(f"{self.file} is damaged ({problem}); it was left as it is.")
-        tables = {" ".join(row[0].split()) for row in self._rows("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
-        if tables != {" ".join(table.split()) for table in _TABLES.split(";") if table.strip()}:
-            # Views and triggers would be computed whenever the file is read or written.
-            raise StoreError(f"{self.file} has other tables than a study of lossmith has; it was left as it is.")
 
 
 def _arrays(trained: Trained) -> Iterator[tuple[str, np.ndarray]]:
@@ -275,7 +251,5 @@ def _arrays(trained: Trained) -> Iterator[tuple[str, np.ndarray]]:
         yield "weights", np.frombuffer(stream.getbuffer(), np.uint8)
 
 
-def _name_of(row: Row) -> str:
-    """Return by what a person would find the row."""
-    number = row.get("run", row.get("id"))
-    return f"{row['noise']!r:.40} of seed {row['seed']!r:.20}" if number is None else f"run {number!r:.20}"
+def _place_of(row: Row) -> str:
+    return f"table run, run {row['id']}" if "id" in row else f"table reference, {name_of(row)}"

@@ -1,5 +1,6 @@
 """What a study's file says of the study, each part checked against the others; and what can be made again from it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,20 @@ from lossmith.objectives.named_objectives import make_objective
 from lossmith.studies.settings import Settings
 from lossmith.studies.store import Store
 from lossmith.studies.stored_content import StoreError, check_kinds, check_texts
+from lossmith.studies.study_file import OLD_FORMAT
+from lossmith.studies.trials import expression_of
 from lossmith.training.job import Build
 from lossmith.training.models.named_models import make_backbone, vocabulary_of
 
-__all__ = ["data_again", "planned_runs", "stored_data", "stored_settings", "stored_test_labels", "trained_model"]
+__all__ = [
+    "data_again",
+    "planned_runs",
+    "source_again",
+    "stored_data",
+    "stored_settings",
+    "stored_test_labels",
+    "trained_model",
+]
 
 PATHS = ("validation", "test", "folder")
 """The settings of the data that name files or folders, besides the data itself."""
@@ -60,12 +71,13 @@ def stored_data(store: Store) -> dict[str, Any]:
     return about
 
 
-def stored_test_labels(store: Store, num_classes: int) -> np.ndarray:
-    """Return the true classes of the test split.
+def stored_test_labels(store: Store, num_classes: int, seed: int) -> np.ndarray:
+    """Return the true classes of the test split of a replicate.
 
     Args:
         store: The study's file.
         num_classes: The number of classes of the study's data.
+        seed: The replicate.
 
     Returns:
         A class for each row of the split.
@@ -73,11 +85,13 @@ def stored_test_labels(store: Store, num_classes: int) -> np.ndarray:
     Raises:
         StoreError: If there are none, or others than the data has.
     """
-    stored = store.meta("test_labels")
-    with store.explained("table meta, test_labels"):
-        if not stored or not all(type(label) is int and 0 <= label < num_classes for label in stored):
-            raise ValueError(f"must be classes from 0 to {num_classes - 1}")
-        return np.asarray(stored)
+    stored = store.replicate(seed)
+    if stored is None:
+        raise StoreError(f"{store.file} has no replicate {seed}.")
+    with store.explained(f"table replicate, seed {seed}"):
+        if not len(stored.labels) or not (0 <= stored.labels.min() <= stored.labels.max() < num_classes):
+            raise ValueError(f"labels must be classes from 0 to {num_classes - 1}")
+    return stored.labels
 
 
 def planned_runs(store: Store, settings: Settings) -> list[dict[str, Any]]:
@@ -96,19 +110,21 @@ def planned_runs(store: Store, settings: Settings) -> list[dict[str, Any]]:
     runs = store.runs()
     for run in runs:
         with store.explained(f"table run, run {run['id']}"):
-            if run["loss"] not in settings.losses or run["noise"] not in settings.noise or run["seed"] < 0:
+            noises = {*settings.noise, *settings.tuned_noise}
+            if run["loss"] not in settings.losses or run["noise"] not in noises or run["seed"] < 0:
                 raise ValueError("its loss, noise or seed is not among the settings of the study")
-            if missing := {"accuracy", "validation_accuracy"} - run.keys():
+            if missing := {"accuracy", "validation_accuracy", "validation_score"} - run.keys():
                 raise ValueError(f"measures must hold {missing.pop()}")
     return runs
 
 
-def data_again(store: Store, settings: Settings) -> PreparedData:
-    """Read the data of a study again, and make sure that it is the same.
+def data_again(store: Store, settings: Settings, source: Any = None) -> PreparedData:
+    """Read the data of a study again, as its first replicate has it, and make sure that it is the same.
 
     Args:
         store: The study's file.
         settings: Those of the study.
+        source: What to read it from, where that is at hand; otherwise what the settings name.
 
     Returns:
         The data with its splits.
@@ -118,13 +134,32 @@ def data_again(store: Store, settings: Settings) -> PreparedData:
         ValueError: If it has changed since, or was given in Python.
     """
     folder = store.file.parent
-    if not settings.data:
-        raise ValueError(f"{folder}: the study was begun in Python with data of its own, which it does not hold.")
-    loading = {name: _found(store, value) if name in PATHS else value for name, value in settings.loading.items()}
-    data = load_data(_found(store, settings.data), **loading)
+    source, settings = source_again(store, settings, source)
+    data = load_data(source, **settings.loading)
     if data.fingerprint() != store.meta("fingerprint"):
-        raise ValueError(f"{folder}: the data {settings.data!r} has changed since the study began.")
+        differently = ", or this lossmith reads it differently" if store.format == OLD_FORMAT else ""
+        raise ValueError(f"{folder}: the data {settings.data!r} has changed since the study began{differently}.")
     return data
+
+
+def source_again(store: Store, settings: Settings, source: Any = None) -> tuple[Any, Settings]:
+    """Return what to read the data of a study from, wherever the program runs now.
+
+    Args:
+        store: The study's file.
+        settings: Those of the study.
+        source: Where the data is at hand; otherwise it is what the settings name.
+
+    Returns:
+        The source, and the settings with the paths that have been found.
+
+    Raises:
+        ValueError: If the data was given in Python, and is not at hand.
+    """
+    if source is None and not settings.data:
+        raise ValueError(f"{store.file.parent}: the study was begun in Python with data of its own, which it does not hold.")
+    loading = {name: _found(store, value) if name in PATHS else value for name, value in settings.loading.items()}
+    return _found(store, settings.data) if source is None else source, replace(settings, loading=loading)
 
 
 def _found(store: Store, value: Any) -> Any:
@@ -140,7 +175,7 @@ def trained_model(store: Store, settings: Settings, run: int, data: PreparedData
         store: The study's file.
         settings: Those of the study.
         run: The number of the run.
-        data: The study's, which says how many inputs and classes there are.
+        data: That of the run's replicate, which says how many inputs and classes there are.
         build: The model of the user's own, where the study has one.
 
     Returns:
@@ -163,7 +198,8 @@ def _untrained_model(store: Store, settings: Settings, run: int, data: PreparedD
     if "a model of its own" in (store.meta("from_python") or ""):
         raise ValueError(f"{store.file.parent}: the study was begun in Python with a model of its own, which it does not hold.")
     backbone = make_backbone(settings.recipe.model, data.input_shape, vocabulary=vocabulary_of(data.inputs))
-    loss = next(each["loss"] for each in planned_runs(store, settings) if each["id"] == run)
-    brought = loss in (store.meta("brought") or {})
-    objective = make_objective("ce" if brought else loss)  # a loss of the user's own has a plain final layer
+    found = next(each for each in planned_runs(store, settings) if each["id"] == run)
+    brought = found["loss"] in (store.meta("brought") or {})
+    # A loss of the user's own has a plain final layer.
+    objective = make_objective("ce" if brought else expression_of(found["loss"], found["parameters"]))
     return objective.build(backbone, data.num_classes).model

@@ -1,30 +1,27 @@
 """A study: what was compared, and what came out."""
 
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-import torch
-from torch import nn
 
-from lossmith.data import PreparedData, make_noise
-from lossmith.statistics.caveats import guessing
-from lossmith.statistics.recommendation import Recommendation, recommend
+from lossmith.data import PreparedData
+from lossmith.statistics.overlapping import Overlap
+from lossmith.statistics.recommendation import Recommendation
 from lossmith.statistics.wording import counted
+from lossmith.studies.answer import answer_of
 from lossmith.studies.findings import Analysis
+from lossmith.studies.kept_runs import KeptRuns
+from lossmith.studies.old_format import OLD_PROTOCOL, OldStore, open_store
+from lossmith.studies.replicates import Replicates
 from lossmith.studies.run_frames import RunFrames
-from lossmith.studies.store import Store
 from lossmith.studies.stored_content import StoreError
 from lossmith.studies.stored_study import (
     data_again,
     planned_runs,
-    stored_data,
+    source_again,
     stored_settings,
-    stored_test_labels,
-    trained_model,
 )
 from lossmith.training.job import Build
 
@@ -34,12 +31,12 @@ FILE = "study.sqlite"
 REPORT = "report.html"
 
 
-class Study:
+class Study(KeptRuns):
     """The results of a comparison, read from its folder. It may still be running.
 
     Args:
         folder: Where the study is kept.
-        data: Its data, where that is at hand; otherwise it is read again when it is needed.
+        source: What its data is read from, where that is at hand; otherwise what the settings name.
         build: The model of the user's own, where the study has one.
 
     Raises:
@@ -49,56 +46,69 @@ class Study:
     >>> study.results.groupby(["noise", "loss"]).accuracy.mean()  # doctest: +SKIP
     """
 
-    def __init__(self, folder: Path, data: PreparedData | None = None, build: Build | None = None) -> None:
+    def __init__(self, folder: Path, source: Any = None, build: Build | None = None) -> None:
         self.folder = folder
-        self._data = data
+        self._source = source
         self._build = build
-        self.store = Store(folder / FILE)
+        self.store = open_store(folder / FILE)
         self.settings = stored_settings(self.store)
         self._frames = RunFrames(self.settings, self.store)
+        self._replicates: Replicates | None = None
 
     def __repr__(self) -> str:
         done, planned = self.progress()
-        return f"Study({str(self.folder)!r}: {done} of {planned} runs)"
+        return f"Study({str(self.folder)!r}: {done} of {planned} results)"
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
         """Everything that the results depend on, in plain numbers and text: settings, data, command, versions."""
         settings = self.settings.as_json()
-        about = {name: self.store.meta(name) for name in ("command", "versions", "created", "from_python")}
-        search = {"rates": settings["rates"], "seeds": settings["search_seeds"], "noise": self.settings.searched_noise}
-        return {**settings, "data": self._about_data, "search": search, **about}
-
-    @cached_property
-    def _about_data(self) -> dict[str, Any]:
-        return stored_data(self.store)
+        about = {name: self.store.meta(name) for name in ("command", "versions", "created", "from_python", "shrunk")}
+        return {**settings, "data": self._about_data, **about}
 
     @property
-    def classes(self) -> tuple[str, ...]:
-        """The names of the classes."""
-        return tuple(self._about_data["classes"])
+    def metric(self) -> str:
+        """The measure by which settings were chosen and losses are compared."""
+        return self.settings.metric
+
+    @property
+    def is_old(self) -> bool:
+        """Whether an older lossmith made the study, by another protocol; it can be read, but not gone on with."""
+        return isinstance(self.store, OldStore)
+
+    @property
+    def caution(self) -> str:
+        """A sentence on what makes the results less sure than they look, where an older lossmith made them; empty otherwise."""
+        return OLD_PROTOCOL if self.is_old else ""
 
     @cached_property
-    def test_labels(self) -> np.ndarray:
-        """The true classes of the test split."""
-        return stored_test_labels(self.store, len(self.classes))
+    def overlap(self) -> Overlap:
+        """What the replicates have in common, for which their differences are corrected."""
+        return Overlap(*(self.store.meta("overlap") or ()))
+
+    @cached_property
+    def validation_rows(self) -> int:
+        """How many rows a replicate chooses its settings by."""
+        first = self.store.replicate(0)
+        return 0 if first is None else first.validation
 
     @property
     def results(self) -> pd.DataFrame:
-        """One row for each run that counts: every loss, noise and seed, at the learning rate that was chosen."""
+        """One row for each loss, noise and replicate that is finished: the run that counts, at the setting that was chosen."""
         return self._frames.results()
 
     @property
-    def searches(self) -> pd.DataFrame:
-        """One row for each run by which learning rates were chosen."""
-        return self._frames.searches()
+    def trials(self) -> pd.DataFrame:
+        """One row for each training, whether it counts or was only tried."""
+        return self._frames.trials()
 
-    def rates(self) -> dict[tuple[str, str], float]:
-        """Return the learning rate that was chosen for each loss and noise, as far as the search has come."""
-        return self._frames.rates()
+    @property
+    def references(self) -> pd.DataFrame:
+        """One row for each classical model, noise and replicate."""
+        return self._frames.references()
 
     def table(self, measure: str = "accuracy") -> pd.DataFrame:
-        """Return mean and standard error over the seeds: a row for each loss, a column for each noise.
+        """Return mean and standard error over the replicates: a row for each loss, a column for each noise.
 
         Args:
             measure: A column of :attr:`results`.
@@ -119,103 +129,11 @@ class Study:
         """
         return self._frames.curves()
 
-    def test_logits(self, run: int) -> np.ndarray:
-        """Return the logits of the test split.
-
-        Args:
-            run: The number of the run, as in :attr:`results`.
-
-        Returns:
-            ``(rows, classes)``, in single precision.
-
-        Raises:
-            StoreError: If there is no such run.
-        """
-        return self.store.array(run, "logits", (len(self.test_labels), len(self.classes)))
-
-    def test_probabilities(self, run: int) -> np.ndarray:
-        """Return the predicted probabilities of the test split, which are those that belong to the run's loss.
-
-        Args:
-            run: The number of the run, as in :attr:`results`.
-
-        Returns:
-            ``(rows, classes)``, in single precision.
-
-        Raises:
-            StoreError: If there is no such run.
-        """
-        if "probabilities" in self.store.kept(run):
-            return self.store.array(run, "probabilities", (len(self.test_labels), len(self.classes)))
-        return torch.softmax(torch.from_numpy(self.test_logits(run)), 1).numpy()
-
-    def test_features(self, run: int) -> np.ndarray:
-        """Return what the final layer saw of the test split, where the study keeps features.
-
-        Args:
-            run: The number of the run, as in :attr:`results`.
-
-        Returns:
-            ``(rows, features)``, in single precision.
-
-        Raises:
-            StoreError: If there is no such run, or no features were kept.
-        """
-        return self.store.array(run, "features", (len(self.test_labels), None))
-
-    def model(self, run: int) -> nn.Module:
-        """Return the trained model of a run, in evaluation mode, where the study keeps weights.
-
-        Args:
-            run: The number of the run, as in :attr:`results`.
-
-        Returns:
-            The module, which turns inputs into logits.
-
-        Raises:
-            StoreError: If there is no such run, or no weights were kept.
-            ValueError: If the model or the data was the user's own, and is not at hand.
-        """
-        return trained_model(self.store, self.settings, run, self.load(), self._build)
-
-    def noise_matrix(self, noise: str) -> np.ndarray:
-        """Return the share of each true class (row) that got each label (column), the mean over the seeds.
-
-        Args:
-            noise: One of the study's.
-
-        Returns:
-            ``(classes, classes)``; every row sums to 1.
-
-        Raises:
-            ValueError: If the study has no such noise.
-        """
-        matrices = [row["matrix"] for row in self.store.noises() if row["noise"] == repr(make_noise(noise))]
-        if not matrices:
-            raise ValueError(f"Study: noise must be one of {', '.join(self.settings.noise)}, got {noise!r}.")
-        with self.store.explained(f"table noise, {noise}"):
-            return np.asarray(np.mean(matrices, axis=0)).reshape(len(self.classes), len(self.classes))
-
-    def noisy_labels(self, noise: str, seed: int) -> np.ndarray:
-        """Return the labels of all rows of the data as this noise left them; rows of the test split have their own.
-
-        Args:
-            noise: One of the study's.
-            seed: That of the run.
-
-        Returns:
-            A class for each row of the data.
-
-        Raises:
-            ValueError: If there is no run of this noise and seed.
-        """
-        labels = self.store.noisy_labels(repr(make_noise(noise)), seed)
-        if labels is None:
-            raise ValueError(f"Study: there is no run with noise {noise!r} and seed {seed}.")
-        return labels
-
-    def load(self) -> PreparedData:
+    def load(self, seed: int = 0) -> PreparedData:
         """Read the data again, and make sure that it is the same.
+
+        Args:
+            seed: The replicate, whose split it has.
 
         Returns:
             The data with its splits.
@@ -224,9 +142,11 @@ class Study:
             OSError: If it cannot be read.
             ValueError: If it has changed since, or was given in Python and is not at hand.
         """
-        if self._data is None:
-            self._data = data_again(self.store, self.settings)
-        return self._data
+        if self._replicates is None:
+            first = data_again(self.store, self.settings, self._source)
+            source, settings = source_again(self.store, self.settings, self._source)
+            self._replicates = Replicates(settings, source, first)
+        return self._replicates.data(0 if self.is_old else seed)
 
     def recommend(self) -> Recommendation:
         """Return the answer, for ``print``: which loss, how sure, and on what evidence.
@@ -234,10 +154,7 @@ class Study:
         Raises:
             ValueError: If no run has finished.
         """
-        results = self.results
-        advice = recommend(results, baseline=self.settings.losses[0], searches=self.searches if self.settings.searched else None)
-        evidence = (*advice.evidence, *guessing(results, self.test_labels))
-        return replace(advice, evidence=evidence, unfinished=self.unfinished)
+        return answer_of(self)
 
     @property
     def analyses(self) -> dict[str, Analysis]:
@@ -255,25 +172,27 @@ class Study:
         self.store.set_meta("analysis", {**(self.store.meta("analysis") or {}), analysis.noise: analysis.as_json()})
 
     def progress(self) -> tuple[int, int]:
-        """Return how many runs are finished, and how many are planned."""
-        return len(self.store.finished()), self.settings.planned()
+        """Return how many results are there, and how many are planned: one for each loss, noise and replicate."""
+        return len(self.store.choices()), len(self.settings.cells)
 
     @property
     def unfinished(self) -> str:
-        """A sentence that says so where runs are missing, to be read before any result; empty otherwise."""
+        """A sentence that says so where results are missing, to be read before any of them; empty otherwise."""
         done, planned = self.progress()
         if done >= planned:
             return ""
-        return f"The study is unfinished: {done} of {planned} runs are stored, and the others may change what follows."
+        return f"The study is unfinished: {done} of {planned} results are there, and the others may change what follows."
 
     def status(self) -> str:
-        """Return in words how far the study has come: the runs that are finished, of each loss and noise."""
+        """Return in words how far the study has come: the replicates that are finished, of each loss and noise."""
         done, planned = self.progress()
         counts = self._frames.finished_by_loss()
-        rest = "" if done == planned else f" Go on with: lossmith resume {self.folder}"
-        heading = f"{self.folder}: {done} of {planned} runs are finished.{rest}"
-        diverged = sum(run["diverged"] for run in planned_runs(self.store, self.settings))
-        notes = [f"{counted(diverged, 'run')} diverged, at learning rates too large for their loss."] if diverged else []
+        rest = "" if done == planned or self.is_old else f" Go on with: lossmith resume {self.folder}"
+        runs = planned_runs(self.store, self.settings)
+        heading = f"{self.folder}: {done} of {planned} results are there, from {counted(len(runs), 'training')}.{rest}"
+        diverged = sum(run["diverged"] for run in runs)
+        notes = [f"{counted(diverged, 'training')} diverged, at learning rates too large for their loss."] if diverged else []
+        notes += [self.caution] if self.caution else []
         return "\n".join([heading, counts.rename_axis(index=None, columns=None).to_string(), *notes])
 
 

@@ -1,51 +1,81 @@
-"""Which runs a study needs, and which learning rate each loss gets."""
+"""Which trial of a cell counts, and what is tried beyond those that were drawn."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from itertools import product
-from statistics import fmean
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lossmith.studies.settings import Settings
-from lossmith.training.recipe import Run
+from lossmith.training.recipe import Cell, Run
 
-__all__ = ["chosen_rates", "final_runs", "search_runs"]
+__all__ = ["MORE_EPOCHS", "best_trial", "edge_runs", "second_chance_runs"]
 
+Stored = Mapping[str, Any]
+"""A run as the file of a study has it."""
 
-def search_runs(settings: Settings) -> list[Run]:
-    """Return the runs that learning rates are chosen by: the same number for every loss."""
-    return [
-        Run(loss, noise, seed, rate)
-        for seed in range(settings.search_seeds)
-        for rate in settings.rates
-        for noise in settings.searched_noise
-        for loss in settings.losses
-    ]
-
-
-def final_runs(settings: Settings, rates: Mapping[tuple[str, str], float]) -> list[Run]:
-    """Return the runs that count, at the learning rates that were chosen. The search has trained some of them already."""
-    return [
-        Run(loss, noise, seed, rates[loss, noise])
-        for seed in range(settings.seeds)
-        for noise in settings.noise
-        for loss in settings.losses
-    ]
+EDGE_ROUNDS = 2
+EDGE_STEPS = (2.0, 4.0)
+"""Beyond a best rate at the edge of all that were tried: such multiples of it, or parts."""
+MORE_EPOCHS = 3
+"""A second chance has so many times the epochs."""
+SECOND_RATES = (1.0, 3.0)
+"""And such multiples of the rate that was best."""
 
 
-def chosen_rates(settings: Settings, runs: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], float]:
-    """Return the learning rate of the highest validation accuracy for every loss and noise whose search is complete.
+def best_trial(trials: Sequence[Stored]) -> Stored:
+    """Return the trial of the highest validation score among those that were trained to the end.
 
-    A run that diverged counts as 0. Of equal rates the smaller is taken.
+    One that diverged counts last. Of equal trials the smaller learning rate is taken.
+
+    Args:
+        trials: Those of one cell.
+
+    Returns:
+        One of them.
     """
-    found: dict[tuple[str, str], dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for run in runs:
-        if run["seed"] < settings.search_seeds:
-            accuracy = 0.0 if run["diverged"] else run["validation_accuracy"]
-            found[run["loss"], run["noise"]][run["learning_rate"]].append(accuracy)
-    best = {}
-    for loss, noise in product(settings.losses, settings.noise):
-        by_rate = found[loss, noise if noise in settings.searched_noise else settings.noise[0]]
-        if all(len(by_rate[rate]) == settings.search_seeds for rate in settings.rates):
-            best[loss, noise] = max(settings.rates, key=lambda rate: (fmean(by_rate[rate]), -rate))
-    return best
+    finished = [trial for trial in trials if not trial["stopped"]]
+    return max(finished, key=lambda trial: (_score(trial), -trial["learning_rate"], -trial["weight_decay"]))
+
+
+def _score(trial: Stored) -> float:
+    score = trial["validation_score"]
+    return -math.inf if trial["diverged"] or not math.isfinite(score) else float(score)
+
+
+def edge_runs(settings: Settings, cell: Cell, trials: Sequence[Stored]) -> list[Run]:
+    """Return further trials beyond the best rate, where that is the smallest or largest of all; none where it is not.
+
+    The rule is the same for every loss. Rates that the user gave are the user's.
+
+    Args:
+        settings: Those of the study.
+        cell: Whose trials they are.
+        trials: All that were trained so far.
+
+    Returns:
+        Two runs, or none.
+    """
+    added = sum(not trial["stands_for"] and not trial["stopped"] for trial in trials)
+    if settings.rates or len(trials) < 3 or added >= EDGE_ROUNDS * len(EDGE_STEPS):
+        return []
+    best, rates = best_trial(trials), [trial["learning_rate"] for trial in trials]
+    rate = best["learning_rate"]
+    if best["diverged"] or rate not in (min(rates), max(rates)):
+        return []
+    beyond = [rate * step if rate == max(rates) else rate / step for step in EDGE_STEPS]
+    return [Run(*cell, float(f"{other:.3g}"), best["weight_decay"], best["parameters"]) for other in beyond]
+
+
+def second_chance_runs(settings: Settings, cell: Cell, best: Stored) -> list[Run]:
+    """Return what is tried for a loss that looks untrained: more epochs, and a larger rate besides its own.
+
+    Args:
+        settings: Those of the study.
+        cell: Where it looks untrained.
+        best: Its best trial.
+
+    Returns:
+        Two runs.
+    """
+    epochs = MORE_EPOCHS * settings.recipe.epochs
+    rates = [float(f"{best['learning_rate'] * step:.3g}") for step in SECOND_RATES]
+    return [Run(*cell, rate, best["weight_decay"], best["parameters"], epochs) for rate in rates]

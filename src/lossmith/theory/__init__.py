@@ -3,6 +3,7 @@
 from lossmith.theory.advice import Advice, Candidate, RecommendedLoss, advise
 from lossmith.theory.average_error import AverageError, average_error
 from lossmith.theory.escaping import EscapingEfficiency, escaping_efficiency, gradient_volume_factor
+from lossmith.theory.fitting import fitted_to_classes
 from lossmith.theory.logit_scale import logit_scale
 from lossmith.theory.overlap import overlap
 from lossmith.theory.parameter_transfer import NoSolutionError, TransferredParameters, transfer_parameters
@@ -25,6 +26,7 @@ __all__ = [
     "advise",
     "average_error",
     "escaping_efficiency",
+    "fitted_to_classes",
     "gradient_share",
     "gradient_volume_factor",
     "logit_scale",

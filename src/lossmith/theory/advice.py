@@ -8,7 +8,7 @@ from lossmith.expressions.limits import Limits
 from lossmith.losses import LOSSES, ClassificationLoss, LogitBias
 from lossmith.theory.consistency import is_calibrated
 from lossmith.theory.correction import Question, corrected, measured_start, verdict
-from lossmith.theory.one_thread import one_thread
+from lossmith.theory.one_thread import keep_freed_memory, one_thread
 from lossmith.theory.per_example import PerExampleLoss, check_classes, check_sigma, named_loss
 from lossmith.theory.properties import constant_label_sum, largest_loss, outlier_slope, wrong_label_pull
 
@@ -125,6 +125,7 @@ def advise(
     question = Question(num_classes, reference_classes, sigma)
     named = [named_loss(loss, owner) for loss in (LOSSES if losses is None else losses)]
     candidates = []
+    keep_freed_memory()
     with one_thread():
         for position, loss in enumerate(named):
             if progress is not None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -14,6 +15,8 @@ __all__ = ["AverageError", "average_error"]
 
 # Logits are drawn in blocks of about this many numbers, which bounds the memory whatever the number of classes.
 BLOCK_ELEMENTS = 1 << 18
+# A search meets the same logits again and again: so many are kept, which takes 8 MB.
+KEPT_ELEMENTS = 1 << 21
 # A standard error needs some samples, too.
 FEWEST_SAMPLES, MOST_SAMPLES = 16, 1 << 14
 
@@ -90,10 +93,21 @@ def default_samples(num_classes: int) -> int:
 
 
 def _blocks(num_classes: int, samples: int, sigma: float, seed: int) -> Iterator[Tensor]:
+    few = num_classes * samples <= KEPT_ELEMENTS
+    for block in _kept_draws(num_classes, samples, seed) if few else _draws(num_classes, samples, seed):
+        yield sigma * block
+
+
+@lru_cache(maxsize=2)
+def _kept_draws(num_classes: int, samples: int, seed: int) -> list[Tensor]:
+    return list(_draws(num_classes, samples, seed))
+
+
+def _draws(num_classes: int, samples: int, seed: int) -> Iterator[Tensor]:
     generator = torch.Generator().manual_seed(seed)
     rows = max(1, BLOCK_ELEMENTS // num_classes)
     for start in range(0, samples, rows):
-        yield sigma * torch.randn(min(rows, samples - start), num_classes, generator=generator)
+        yield torch.randn(min(rows, samples - start), num_classes, generator=generator)
 
 
 def _errors_at(function: PerExampleLoss, logits: Tensor, place: float) -> Tensor:

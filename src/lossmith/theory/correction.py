@@ -11,7 +11,17 @@ from lossmith.theory.overlap import overlap
 from lossmith.theory.parameter_transfer import transfer_parameters
 from lossmith.theory.solve_logit_bias import solve_logit_bias
 
-__all__ = ["LEARNS_FROM", "Correction", "Question", "Start", "corrected", "measured_start", "verdict"]
+__all__ = [
+    "LEARNS_FROM",
+    "Correction",
+    "Question",
+    "Start",
+    "corrected",
+    "corrected_parameters",
+    "measured_start",
+    "rounded",
+    "verdict",
+]
 
 # Accuracies of Staats, Thamm and Rosenow, next to overlaps. WebVision, 1000 classes: 0.005, 0.012 and 0.023 reach 1, 7 and 13 %
 # (NF-MAE, NCE-AGCE, genCE), 0.058 and more reach 59 to 65 %. CIFAR-100: 0.04 reaches 7 % (MAE), 0.059 and more 72 to 76 %; the
@@ -81,17 +91,24 @@ def corrected(loss: ClassificationLoss, start: Start, question: Question) -> Cor
     word = verdict(start)
     if word == "learns":
         return None
-    if word == "weak":
-        return _published(loss, question) or _scaled(loss, start, question)
-    return _published(loss, question) or _transferred(loss, question) or _biased(loss, question)
+    other = corrected_parameters(loss, start, question)
+    return other or (_scaled(loss, start) if word == "weak" else _biased(loss, question))
 
 
-def _scaled(loss: ClassificationLoss, start: Start, question: Question) -> Correction | None:
-    """A flat curve that is too low needs only a factor."""
+def corrected_parameters(loss: ClassificationLoss, start: Start, question: Question) -> Correction | None:
+    """Return the loss with parameters that make it learn, or None where it needs no others or where none are known."""
+    word = verdict(start)
+    if word == "learns":
+        return None
+    return _published(loss, question) or (None if word == "weak" else _transferred(loss, question))
+
+
+def _scaled(loss: ClassificationLoss, start: Start) -> Correction | None:
+    """A flat curve that is too low needs only a factor, which leaves the overlap as it is."""
     if start.error == 0:
         return None
-    stronger = rounded(ENOUGH / abs(start.error), 2) * loss
-    return _if_it_learns(stronger, question, "a factor, because its gradients are small")
+    factor = rounded(ENOUGH / abs(start.error), 2)
+    return Correction(factor * loss, Start(start.overlap, factor * start.error), "a factor, because its gradients are small")
 
 
 def _published(loss: ClassificationLoss, question: Question) -> Correction | None:

@@ -69,7 +69,7 @@ def _largest_on_the_path(pulls: Callable[[Tensor], Tensor], num_classes: int, si
     coarse = pulls(path)
     best = int(coarse.argmax())
     low, high = (float(path[max(0, min(best + side, COARSE_POINTS - 1))]) for side in (-1, 1))
-    return max(coarse.max(), pulls(torch.linspace(low, high, CLOSE_POINTS, dtype=torch.float64)).max())
+    return max(coarse.max(), pulls(torch.linspace(low, high, CLOSE_POINTS, dtype=torch.float64)[1:-1]).max())
 
 
 def learning_path(num_classes: int, sigma: float, points: int = PATH_POINTS) -> Tensor:

@@ -25,7 +25,6 @@ RECIPE_LIMITS = {
     "epochs": Limits(1, 1e6, whole=True),
     "batch_size": Limits(1, 1e9, whole=True),
     "momentum": Limits(0.0, 1.0, high_open=True),
-    "weight_decay": Limits(0.0),
     "mixup": Limits(0.0),
     "averaging": Limits(0.0, 1.0, high_open=True),
     "patience": Limits(0, 1e6, whole=True),
@@ -80,6 +79,7 @@ def check_jobs(jobs: Sequence[Job], data: PreparedData) -> None:
     """
     for job in jobs:
         Limits(0.0, low_open=True).check("learning_rate", job.run.learning_rate, owner=job.run.loss)
+        Limits(0.0).check("weight_decay", job.run.weight_decay, owner=job.run.loss)
         _check_labels(job.run.loss, "train_labels", job.train_labels, len(data.train), data.num_classes)
         _check_labels(job.run.loss, "validation_labels", job.validation_labels, len(data.validation), data.num_classes)
         loss = job.objective.loss if isinstance(job.objective, Objective) else job.objective

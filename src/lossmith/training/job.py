@@ -26,6 +26,13 @@ class Job:
     """The labels of the training rows, in their order, as the run sees them."""
     validation_labels: Tensor
     """The same for the validation rows."""
+    draws: int | None = None
+    """The seed of initial weights, batches and dropout, where that is not the run's own."""
+
+    @property
+    def seed(self) -> int:
+        """The seed that everything drawn in training is drawn by."""
+        return self.run.seed if self.draws is None else self.draws
 
 
 class Architecture(NamedTuple):

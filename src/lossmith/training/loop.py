@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,6 +13,7 @@ from lossmith.training.batches import Batch, Batches, Mixup
 from lossmith.training.checks import check_stack
 from lossmith.training.job import Build, Job
 from lossmith.training.learning_rate_schedules import LEARNING_RATE_SCHEDULES, Moment
+from lossmith.training.race import Race, Score
 from lossmith.training.recipe import Recipe, Trained
 from lossmith.training.records import Answers, Record, epoch_shares
 from lossmith.training.seeds import seeded
@@ -22,7 +24,7 @@ from lossmith.training.stacks.stacked_model import StackedModel, build_model, ca
 __all__ = ["train_stack"]
 
 OnEpoch = Callable[[int, int], object]
-"""Called with the number of the epoch that is over, from 1, and how many there are."""
+"""Called with the number of runs that have trained for one epoch more, and with the epoch that is over, from 1."""
 
 
 def train_stack(
@@ -31,9 +33,10 @@ def train_stack(
     recipe: Recipe,
     *,
     build: Build | None = None,
+    race: Race | None = None,
     on_epoch: OnEpoch | None = None,
 ) -> list[Trained]:
-    """Train runs of one architecture as one model, and return what each gave, in their order.
+    """Train runs of one architecture as one model where that can be done, and return what each gave, in their order.
 
     Each gives the numbers that it would give alone, to rounding.
 
@@ -42,6 +45,7 @@ def train_stack(
         data: What they are trained on.
         recipe: How they are trained.
         build: Makes a user's own model in place of the recipe's.
+        race: Which trials of a cell go on to the end; all of them without.
         on_epoch: Called after each epoch.
 
     Returns:
@@ -51,26 +55,38 @@ def train_stack(
         ValueError: If the runs do not share an architecture.
     """
     check_stack(jobs)
-    if len(jobs) > 1 and not can_be_stacked(build_model(jobs[0], data, recipe, build), data):
-        return [result for job in jobs for result in train_stack([job], data, recipe, build=build, on_epoch=on_epoch)]
+    together = len(jobs) < 2 or can_be_stacked(build_model(jobs[0], data, recipe, build), data)
     order = sorted(range(len(jobs)), key=lambda number: loss_key(jobs[number]))
-    training = _Training([jobs[number] for number in order], data, recipe, build)
-    for epoch in range(1, recipe.epochs + 1):
-        training.run_epoch(epoch)
-        if on_epoch is not None:
-            on_epoch(epoch, recipe.epochs)
-        if not training.active:
-            break
-    results = dict(zip(order, training.results(), strict=True))
+    parts = [order] if together else [[number] for number in order]
+    trainings = [_Training([jobs[number] for number in part], data, recipe, build, on_epoch) for part in parts]
+    first = recipe.epochs if race is None else min(race.epoch, recipe.epochs)
+    for training in trainings:
+        training.run_epochs(1, first)
+    if race is not None and first < recipe.epochs:
+        _stop_trials(trainings, race)
+    results: dict[int, Trained] = {}
+    for part, training in zip(parts, trainings, strict=True):
+        training.run_epochs(first + 1, recipe.epochs)
+        results.update(zip(part, training.results(), strict=True))
     return [results[number] for number in range(len(jobs))]
+
+
+def _stop_trials(trainings: Sequence["_Training"], race: Race) -> None:
+    runs = [job.run for training in trainings for job in training.jobs]
+    scores = [score for training in trainings for score in training.scores(race.score)]
+    standing = iter(race.stands_for(runs, scores))
+    for training in trainings:
+        training.stop([next(standing) for _ in training.jobs])
 
 
 class _Training:
     """A stack in training. Whatever has a row for each run has one only for the runs that are active."""
 
-    def __init__(self, jobs: Sequence[Job], data: PreparedData, recipe: Recipe, build: Build | None) -> None:
-        self.jobs, self.data, self.recipe = jobs, data, recipe
-        seeds = [job.run.seed for job in jobs]
+    def __init__(
+        self, jobs: Sequence[Job], data: PreparedData, recipe: Recipe, build: Build | None, on_epoch: OnEpoch | None
+    ) -> None:
+        self.jobs, self.data, self.recipe, self.on_epoch = jobs, data, recipe, on_epoch
+        seeds = [job.seed for job in jobs]
         self.model = StackedModel([build_model(job, data, recipe, build) for job in jobs], seeds)
         options = {"momentum": recipe.momentum} if recipe.optimizer == "sgd" else {}
         self.optimizer = OPTIMIZERS[recipe.optimizer](self.model.parameters, self.model.decay, **options)
@@ -86,10 +102,20 @@ class _Training:
         self.active = list(range(len(jobs)))
         self.rows = torch.cat([data.train, data.validation, data.test])
 
-    def run_epoch(self, epoch: int) -> None:
+    def run_epochs(self, first: int, last: int) -> None:
+        """Train from one epoch to another, both included, as long as any run is active."""
+        for epoch in range(first, last + 1):
+            if not self.active:
+                return
+            runs = len(self.active)
+            self._run_epoch(epoch)
+            if self.on_epoch is not None:
+                self.on_epoch(runs, epoch)
+
+    def _run_epoch(self, epoch: int) -> None:
         """Train for one epoch, and write down what came of it."""
         start = time.perf_counter()
-        with seeded(self.jobs[0].run.seed, f"epoch {epoch}"):  # for modules with randomness of their own, which train alone
+        with seeded(self.jobs[0].seed, f"epoch {epoch}"):  # for modules with randomness of their own, which train alone
             losses = self._train(epoch)
         self.losses.step()
         self._write_down(epoch, losses, time.perf_counter() - start)
@@ -163,7 +189,29 @@ class _Training:
         """Go on without runs that diverged or got no better for too long."""
         patience = self.recipe.patience or self.recipe.epochs
         records = [self.records[run] for run in self.active]
-        going = [row for row, own in enumerate(records) if not own.diverged and epoch - own.best_epoch < patience]
+        self._go_on_with([row for row, own in enumerate(records) if not own.diverged and epoch - own.best_epoch < patience])
+
+    def scores(self, score: Score) -> list[float]:
+        """Return how each run does on its validation rows; NaN for one that diverged."""
+        found = [math.nan] * len(self.jobs)
+        labels = self.answers.validation.numpy()
+        for row, (run, probabilities) in enumerate(zip(self.active, self._validation(self.active), strict=True)):
+            found[run] = score(probabilities, labels[row])
+        return found
+
+    def stop(self, stands_for: Sequence[float]) -> None:
+        """Go on without the runs that stand for no trial."""
+        for record, number in zip(self.records, stands_for, strict=True):
+            record.stands_for = number
+            record.stopped = not number
+        self._go_on_with([row for row, run in enumerate(self.active) if stands_for[run]])
+
+    def _validation(self, runs: Sequence[int]) -> list[np.ndarray]:
+        """Return the probabilities that some runs give to the validation rows."""
+        logits = self.model.predict(self.data.inputs, self.data.validation, self.chosen[list(runs)])
+        return [predict_proba(self.jobs[run].objective, own).numpy() for run, own in zip(runs, logits, strict=True)]
+
+    def _go_on_with(self, going: list[int]) -> None:
         if len(going) == len(self.active):
             return
         self.active = [self.active[row] for row in going]
@@ -183,6 +231,7 @@ class _Training:
         inputs, rows = self.data.inputs, self.data.test
         logits = self.model.predict(inputs, rows, self.chosen)
         features = self.model.features(inputs, rows, self.chosen) if "features" in self.recipe.keep else None
+        validation = self._validation(range(len(self.jobs)))
         return [
             Trained(
                 run=job.run,
@@ -191,7 +240,10 @@ class _Training:
                 test_logits=logits[number].numpy(),
                 test_probabilities=predict_proba(job.objective, logits[number]).numpy(),
                 seconds=record.seconds,
+                validation_probabilities=validation[number],
                 diverged=record.diverged,
+                stopped=record.stopped,
+                stands_for=record.stands_for,
                 test_features=None if features is None else features[number].numpy(),
                 weights=self.model.state_dict(self.chosen[number]) if "weights" in self.recipe.keep else {},
             )

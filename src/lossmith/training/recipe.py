@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["CURVES", "Recipe", "Run", "Trained"]
+__all__ = ["CURVES", "Cell", "Recipe", "Run", "Trained"]
 
 CURVES = ("train_loss", "train_accuracy", "validation_accuracy", "test_accuracy", "false_label_accuracy", "memorised")
 """What is measured after every epoch."""
@@ -25,7 +25,6 @@ class Recipe:
     schedule: str = "cosine"
     """Of the learning rate: ``constant``, ``cosine``, ``steps``, ``warmup-cosine``, ``exponential``."""
     momentum: float = 0.9
-    weight_decay: float = 0.0
     mixup: float = 0.0
     """Parameter of the Beta distribution that mixing weights are drawn from; 0 mixes nothing."""
     averaging: float = 0.0
@@ -46,7 +45,26 @@ class Run(NamedTuple):
     noise: str
     """The printed form of the label noise."""
     seed: int
+    """The replicate: it draws the split, the initial weights, the batches, the wrong labels and the trials."""
     learning_rate: float
+    weight_decay: float = 0.0
+    parameters: str = ""
+    """Parameters of the loss that are tuned, as its expression has them: ``q=0.5``."""
+    epochs: int = 0
+    """Where they are more than those of the recipe, on a second chance; 0 otherwise."""
+
+    @property
+    def cell(self) -> "Cell":
+        """What trials compete for: one loss under one noise in one replicate."""
+        return Cell(self.loss, self.noise, self.seed)
+
+
+class Cell(NamedTuple):
+    """A loss under a noise in a replicate: of its trials, one counts."""
+
+    loss: str
+    noise: str
+    seed: int
 
 
 @dataclass
@@ -67,8 +85,15 @@ class Trained:
     """The same after the ``predict_proba`` of the loss."""
     seconds: float
     """Of training, of this run's share of a stack."""
+    validation_probabilities: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.float32))
+    """``(rows of the validation split, classes)``."""
     diverged: bool = False
     """Whether the loss or a logit stopped being finite."""
+    stopped: bool = False
+    """Whether better trials went on without it."""
+    stands_for: float = 1.0
+    """How many trials of its cell it represents: a trial that was stopped none, the one that went on in the place of those
+    that were stopped all of them, and itself."""
     test_features: np.ndarray | None = None
     """``(rows of the test split, features)``: what the final layer saw."""
     weights: dict[str, Tensor] = field(default_factory=dict)

@@ -23,6 +23,8 @@ class Record:
     best_epoch: int = 0
     seconds: float = 0.0
     diverged: bool = False
+    stopped: bool = False
+    stands_for: float = 1.0
 
     def padded(self, epochs: int) -> dict[str, list[float]]:
         """Return the curves with NaN for the epochs after the run had stopped.

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lossmith.data.prepared import Texts
 from lossmith.data.sources.examples import Array
 
 __all__ = ["Encoded", "channels_first", "check_finite", "encode_array", "standardised"]
@@ -20,6 +21,7 @@ class Encoded(NamedTuple):
 
     inputs: Tensor
     notes: tuple[str, ...] = ()
+    texts: Texts | None = None
 
 
 def encode_array(array: Array, train: Tensor, *, owner: str, words: bool = False) -> Encoded:

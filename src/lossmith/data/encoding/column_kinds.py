@@ -11,7 +11,12 @@ from lossmith.data.sources.examples import Array
 
 __all__ = ["are_numbers", "column_kind", "plain_column", "read_numbers"]
 
-_ID_NAME = re.compile(r"(.*[\W_])?(id|ids|index|idx|uuid|guid|key|rowid|row|nr|no|number)|unnamed.*", re.IGNORECASE)
+_ID_NAME = re.compile(r"(.*[\W_])?(id|ids|index|idx|uuid|guid|key|row|nr|no|number)|unnamed.*", re.IGNORECASE)
+_ID_NAME_IN_ONE_WORD = re.compile(
+    r".*[a-z](Id|ID|Ids|IDs|Index|Idx|Key|Nr|No|Number)"
+    r"|(?i:(row|record|item|case|sample|user|customer|client|person|patient|passenger|order|account|transaction|product)id)"
+)
+_TIME_NAME = re.compile(r"(.*[\W_])?(date|time|timestamp|year|month|day|week|hour|minute|second|age|epoch)s?", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([ T].*)?")
 _DIGITS = re.compile(r"\d{1,18}")
 _SIGNS = r"[\s$€£¥%]"
@@ -21,6 +26,8 @@ _STYLES = {
     "decimal commas": re.compile(r"[-+]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?"),
 }
 _TEXT_WORDS = 4
+_FEWEST_TO_COUNT = 10  # rows that count without a gap
+_FEWEST_TO_TELL = 20  # rows whose numbers would not be all different, or grow, by chance
 
 
 def plain_column(column: pd.Series, owner: str) -> pd.Series:
@@ -57,7 +64,7 @@ def column_kind(column: pd.Series, rows: Array) -> str:
     known = column.iloc[rows].dropna()
     if len(known) in (0, len(rows)) and _are_all_equal(known):
         return "constant"
-    if _numbers_the_rows(known):
+    if _numbers_the_rows(known, len(column)):
         return "row numbers"
     if are_numbers(column) or _number_style(known) is not None:
         return "number"
@@ -114,15 +121,33 @@ def _kind_of_strings(known: pd.Series) -> str:
     return "row numbers" if distinct > 0.9 and len(known) >= 20 else "category"
 
 
-def _numbers_the_rows(known: pd.Series) -> bool:
-    """Return whether whole numbers only tell which row it is: they are called so and hardly repeat, or count the rows."""
-    whole = known.dtype.kind in "iu" or (known.dtype.kind not in "fbmM" and _matches(known, _DIGITS))
-    if not whole or len(known) < 10:
+def _numbers_the_rows(known: pd.Series, total: int) -> bool:
+    """Return whether whole numbers only tell which row it is, of so many in all.
+
+    They are called so and hardly repeat; or they count the rows, or do so in another order; or they grow from row to row, as
+    numbers that are handed out do. Times, which grow too, are no such numbers.
+    """
+    if len(known) < _FEWEST_TO_COUNT or not _are_whole(known):
         return False
-    if _ID_NAME.fullmatch(str(known.name)):
+    name = str(known.name)
+    if _ID_NAME.fullmatch(name) or _ID_NAME_IN_ONE_WORD.fullmatch(name):
         return bool(known.nunique() > 0.9 * len(known))
-    steps = np.diff(known.astype(np.int64)) / np.maximum(np.diff(known.index), 1)
-    return bool((steps == 1).all())
+    if known.dtype.kind == "f":
+        return False
+    numbers = known.astype(np.int64).to_numpy()
+    steps = np.diff(numbers)
+    if (steps == np.diff(known.index)).all():
+        return True
+    if len(numbers) < _FEWEST_TO_TELL:
+        return False
+    counts_all = numbers.min() >= 0 and numbers.max() <= total < 2 * len(numbers) and len(np.unique(numbers)) == len(numbers)
+    return bool(counts_all or ((steps > 0).all() and not _TIME_NAME.fullmatch(name)))
+
+
+def _are_whole(known: pd.Series) -> bool:
+    if known.dtype.kind == "f":
+        return bool((known % 1 == 0).all())
+    return known.dtype.kind in "iu" or (known.dtype.kind not in "bmM" and _matches(known, _DIGITS))
 
 
 def _number_style(known: pd.Series) -> str | None:

@@ -12,6 +12,7 @@ from torch import Tensor
 from lossmith.data.encoding.array_inputs import Encoded, standardised
 from lossmith.data.encoding.column_kinds import are_numbers, column_kind, plain_column, read_numbers
 from lossmith.data.encoding.texts import hashed_ngrams, word_numbers
+from lossmith.data.prepared import Texts
 from lossmith.data.sources.examples import Array
 from lossmith.expressions.lists import listed, quoted
 
@@ -54,11 +55,15 @@ def encode_table(table: dict[str, pd.Series], train: Tensor, *, text: str, owner
     notes = _reading_notes(columns, kinds)
     if text == "words":
         return _encode_words(columns, rows, kinds, owner, notes)
-    blocks = [_varying(_ENCODERS[kind](columns.pop(name), rows), rows) for name, kind in kinds.items() if kind in _ENCODERS]
+    read = {name: kind for name, kind in kinds.items() if kind in _ENCODERS}
+    strings = _joined_texts(columns, kinds)
+    blocks = [_varying(_ENCODERS[kind](columns.pop(name), rows), rows) for name, kind in read.items()]
     if not sum(block.numbers.shape[1] for block in blocks):
         raise ValueError(f"{owner}: no column tells rows from one another: all are constant, or number the rows.")
     inputs = torch.from_numpy(_side_by_side([block.numbers for block in blocks]))
-    return Encoded(inputs, (*notes, *(block.note for block in blocks if block.note)))
+    of_texts = np.repeat([kind == "text" for kind in read.values()], [block.numbers.shape[1] for block in blocks])
+    texts = Texts(strings, torch.from_numpy(of_texts)) if of_texts.any() else None
+    return Encoded(inputs, (*notes, *(block.note for block in blocks if block.note)), texts)
 
 
 def _varying(block: _Block, rows: Array) -> _Block:
@@ -93,10 +98,17 @@ def _encode_words(
     if not texts:
         raise ValueError(f"{owner}: text='words' needs a column of texts, got {quoted(columns)}.")
     ignored = [column for column, kind in kinds.items() if kind in _ENCODERS and kind != "text"]
-    joined = [" ".join(parts) for parts in zip(*(_strings(columns[column]) for column in texts), strict=True)]
     if ignored:
         notes = (*notes, f"words of {quoted(texts)} alone are used, not {quoted(ignored)}")
-    return Encoded(torch.from_numpy(word_numbers(joined, rows)), notes)
+    strings = _joined_texts(columns, kinds)
+    inputs = torch.from_numpy(word_numbers(strings, rows))
+    return Encoded(inputs, notes, Texts(strings, torch.ones(inputs.shape[1], dtype=torch.bool)))
+
+
+def _joined_texts(columns: dict[str, pd.Series], kinds: dict[str, str]) -> tuple[str, ...]:
+    """Return the texts of each row, one behind the other; nothing where no column holds any."""
+    texts = [_strings(columns[column]) for column, kind in kinds.items() if kind == "text"]
+    return tuple(" ".join(parts) for parts in zip(*texts, strict=True))
 
 
 def _encode_numbers(column: pd.Series, rows: Array) -> _Block:

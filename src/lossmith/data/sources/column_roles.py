@@ -23,7 +23,13 @@ _SPLIT_NAMES = {
     "validation": ("validation", "valid", "val", "dev", "development"),
     "test": ("test", "testing", "te", "eval", "evaluation"),
 }
+# What targets are called that features may be called, too: taken only where nothing else could be the target.
+_LIKELY_TARGET_NAMES = (
+    *("intent", "category", "sentiment", "emotion", "topic", "genre", "species", "variety", "diagnosis", "disease"),
+    *("outcome", "result", "output", "quality", "grade", "survived", "churn", "spam", "fraud"),
+)
 _MOST_CLASSES_GUESSED = 100
+_FEWEST_ROWS_GUESSED = 5  # a class, on average
 
 
 @dataclass(frozen=True)
@@ -50,8 +56,8 @@ def examples_of_table(table: Table, roles: Roles, name: str) -> Examples:
     Raises:
         ValueError: If there is no such column, or none is left as a feature.
     """
-    frame, notes = table
-    target, note = _target(frame, roles.target, name)
+    frame, notes, output = table
+    target, note = _target(frame, roles.target, output, name)
     group_column = column_named(frame, roles.groups, name) if isinstance(roles.groups, str) else None
     true_label, split = (None if role is None else column_named(frame, role, name) for role in (roles.true_label, roles.split))
     taken = [column for column in (target, true_label, split, group_column) if column is not None]
@@ -111,18 +117,35 @@ def column_named(frame: pd.DataFrame, name: str | int, owner: str) -> str:
     )
 
 
-def _target(frame: pd.DataFrame, given: str | int | None, owner: str) -> tuple[str, tuple[str, ...]]:
+def _target(frame: pd.DataFrame, given: str | int | None, output: str, owner: str) -> tuple[str, tuple[str, ...]]:
     """Return the target column, with a note if it was guessed."""
     if given is not None:
         return column_named(frame, given, owner), ()
+    if output:
+        return output, (f"target: column {output!r}, which the file calls its output",)
     told = [column for column in frame.columns if column.lower() in _TARGET_NAMES]
     if len(told) == 1:
         return told[0], (f"target: column {told[0]!r}, by its name",)
+    last = frame.columns[-1]
+    found = {} if told else dict.fromkeys(_likely_by_name(frame), "by its name")
     if not told and _last_is_only_text(frame):
-        return frame.columns[-1], (f"target: column {frame.columns[-1]!r}, the last one and the only one that is not numbers",)
+        found.setdefault(last, "the last one and the only one that is not numbers")
+    if len(found) == 1:
+        ((column, why),) = found.items()
+        return column, (f"target: column {column!r}, {why}",)
     raise ValueError(
         f"{owner}: target must be given, the column that holds the classes. The columns are {quoted(frame.columns, most=30)}."
     )
+
+
+def _likely_by_name(frame: pd.DataFrame) -> list[str]:
+    """Return columns that are called as targets often are, and have few different values."""
+    called = [column for column in frame.columns if column.lower() in _LIKELY_TARGET_NAMES]
+    return [column for column in called if 2 <= _distinct(frame[column]) <= len(frame) / _FEWEST_ROWS_GUESSED]
+
+
+def _distinct(column: pd.Series) -> int:
+    return int(column.dropna().astype(str).nunique())
 
 
 def _last_is_only_text(frame: pd.DataFrame) -> bool:

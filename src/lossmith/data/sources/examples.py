@@ -77,7 +77,9 @@ def joined(parts: Mapping[str, Examples]) -> Examples:
 
 
 def _split(part: Examples, split: str) -> Array:
-    return np.full(len(part.labels), split, dtype=object) if part.split is None else part.split
+    """Return the split of each row: its own where it is marked, and that of its part otherwise."""
+    own = np.full(len(part.labels), "", dtype=object) if part.split is None else part.split
+    return np.where(own == "", split, own)
 
 
 def _truth(part: Examples) -> Array:

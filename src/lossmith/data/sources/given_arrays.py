@@ -1,10 +1,10 @@
 """Arrays as people hand them over: pairs, dictionaries and NPZ files."""
 
 import math
-import re
 import zipfile
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,18 +13,13 @@ import pandas as pd
 import torch
 from numpy.lib import format as npy
 
-from lossmith.data.sources.column_roles import split_name
+from lossmith.data.sources.array_names import array_names, role_of
 from lossmith.data.sources.examples import Array, Examples, joined
 from lossmith.data.sources.size_limit import check_size
 from lossmith.data.sources.table_files import unique_columns
+from lossmith.expressions.lists import quoted
 
 __all__ = ["examples_of_arrays", "examples_of_pair", "looks_like_arrays", "read_npz"]
-
-_ROLES = {
-    "inputs": ("x", "data", "images", "image", "inputs", "features"),
-    "labels": ("y", "labels", "label", "target", "targets", "class", "classes"),
-    "true_labels": ("true", "clean"),
-}
 
 
 def read_npz(path: Path, name: str) -> Examples:
@@ -43,7 +38,7 @@ def read_npz(path: Path, name: str) -> Examples:
     try:
         _check_headers(path)
         with np.load(path, allow_pickle=False) as stored:
-            return examples_of_arrays(dict(stored), name)
+            return examples_of_arrays(stored, name)
     except (zipfile.BadZipFile, zlib.error, EOFError, AttributeError, TypeError, NotImplementedError) as error:
         raise ValueError(f"{path}: not a readable NPZ file.") from error
     except ValueError as error:
@@ -70,7 +65,7 @@ def _claimed_bytes(file: IO[bytes]) -> int:
     version = npy.read_magic(file)
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     shape, _, kind = read(file)
-    return math.prod(shape) * kind.itemsize
+    return 0 if kind.hasobject else math.prod(shape) * kind.itemsize  # the size of objects is not told by their number
 
 
 def looks_like_arrays(parts: Mapping[Any, Any]) -> bool:
@@ -80,36 +75,34 @@ def looks_like_arrays(parts: Mapping[Any, Any]) -> bool:
         parts: A dictionary that a user gave.
 
     Returns:
-        True if every key is a role, and one that of inputs.
+        True if one key is that of inputs, and every key has a role or the inputs have more than one number a row.
     """
-    roles = [_role(key) for key in parts]
-    return None not in roles and any(role and role[1] == "inputs" for role in roles)
+    roles = {key: role_of(key)[1] for key in parts}
+    inputs = [parts[key] for key, role in roles.items() if role == "inputs"]
+    return bool(inputs) and (None not in roles.values() or any(np.ndim(array) > 1 for array in inputs))
 
 
 def examples_of_arrays(parts: Mapping[Any, Any], name: str) -> Examples:
     """Put together what belongs together by name: the split (train, validation, test) and the role (x, y, ...).
 
     Args:
-        parts: Arrays by name, such as ``x_train`` and ``y_train``.
+        parts: Arrays by name, such as ``x_train`` and ``y_train``. Those that are no inputs and no labels are not looked at.
         name: What the data is called.
 
     Returns:
-        The examples, with the splits that the names tell.
+        The examples, with the splits that the names tell, and a note on arrays that are not used.
 
     Raises:
-        ValueError: If inputs or labels are missing, or do not belong together.
+        ValueError: If inputs or labels are missing, come twice, or do not belong together.
     """
-    found: dict[str, dict[str, Any]] = {}
-    for key, array in parts.items():
-        role = _role(key)
-        if role is not None:
-            found.setdefault(role[0], {})[role[1]] = array
-    missing = [role for roles in found.values() for role in ("inputs", "labels") if role not in roles]
-    if not found or missing or ("" in found and len(found) > 1) or ("" not in found and "train" not in found):
-        raise ValueError(
-            f"{name}: needs X and y, or x_train, y_train and perhaps x_test, y_test, got {', '.join(map(str, parts))}."
-        )
-    return joined({split: _examples(name, **roles) for split, roles in found.items()})
+    keys = {str(key): key for key in parts}
+    splits, unused = array_names(keys, name)
+    arrays = {split: {role: parts[keys[key]] for role, key in roles.items()} for split, roles in splits.items()}
+    examples = joined({split: _examples(name, **roles) for split, roles in arrays.items()})
+    truth = [roles["true_labels"] for roles in splits.values() if "true_labels" in roles]
+    notes = [f"true labels: {quoted(truth)}"] if truth else []
+    notes += [f"arrays that are not used, being neither inputs nor labels: {quoted(unused)}"] if unused else []
+    return replace(examples, notes=(*examples.notes, *notes))
 
 
 def examples_of_pair(pair: tuple[Any, ...], name: str) -> Examples:
@@ -142,15 +135,6 @@ def _examples(name: str, inputs: Any, labels: Any, true_labels: Any = None) -> E
             raise ValueError(f"{name}: inputs and {what} must be equally many, got {len(features)} and {len(given)}.")
     table = isinstance(inputs, pd.DataFrame) or features.dtype.kind in "OUS"
     return Examples(name, _columns(inputs, features) if table else features, found, true_labels=truth)
-
-
-def _role(key: object) -> tuple[str, str] | None:
-    words = [word for word in re.split(r"[^a-z]+", str(key).lower()) if word]
-    split = next(filter(None, map(split_name, words)), "")
-    for role in ("true_labels", "inputs", "labels"):
-        if any(word in _ROLES[role] for word in words):
-            return split, role
-    return None
 
 
 def _array(given: Any) -> Array:

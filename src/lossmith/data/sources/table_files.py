@@ -6,20 +6,23 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
+from lossmith.data.sources.dat_headers import Preamble, read_preamble
 from lossmith.data.sources.plain_text import byte_stream, utf8_text
 from lossmith.data.sources.size_limit import check_size
 from lossmith.expressions.quotes import shortened
 
 __all__ = ["TABLE_SUFFIXES", "Table", "read_table", "tidy_columns", "unique_columns"]
 
-TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".parquet", ".pq")
+TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".dat", ".parquet", ".pq")
 _SEPARATORS = ",;\t|"
-_MISSING = ("?", "-", "")  # beside NA, NaN, null, None and what else pandas takes for missing
+_SPACES = r"\s+"  # one or more, as pandas writes it
+_MISSING = ("?", "-", "", "<null>")  # beside NA, NaN, null, None and what else pandas takes for missing
 _SAMPLE_LINES = 50
 _LARGE = 2**26  # bytes of a file that is read in parts
 _ROWS_AT_ONCE = 50_000
@@ -31,6 +34,8 @@ class Table(NamedTuple):
 
     frame: pd.DataFrame
     notes: tuple[str, ...] = ()
+    target: str = ""
+    """The column that the file itself calls its output."""
 
 
 def read_table(path: Path) -> Table:
@@ -51,12 +56,36 @@ def read_table(path: Path) -> Table:
     if path.suffix.lower() in (".parquet", ".pq"):
         return tidy_columns(_parquet(path), str(path))
     text = utf8_text(path)
-    separator = _separator(text)
-    first = _fields(text, separator, 1)[0]
-    header = _has_header(first)
-    names, notes = _unique(first) if header else ([f"column{place + 1}" for place in range(len(first))], (_NO_HEADER,))
-    table = tidy_columns(_parsed(text, separator, header, names, path), str(path))
-    return Table(table.frame, notes)
+    is_dat = ".dat" in (suffix.lower() for suffix in path.suffixes[-2:])
+    above = read_preamble(text, path) if is_dat else Preamble()
+    separator = _separator(text, above.lines, spaces=is_dat)
+    first = _fields(text, separator, 1, above.lines)[0]
+    layout = _layout(first, separator, above, path)
+    table = tidy_columns(_parsed(text, layout, path), str(path))
+    return Table(table.frame, layout.notes, above.target if above.target in table.frame.columns else "")
+
+
+class _Layout(NamedTuple):
+    """How the rows of a file are to be read."""
+
+    separator: str
+    skipped: int
+    """Lines above the header, or above the first row."""
+    header: bool
+    names: list[str]
+    nominal: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def _layout(first: Sequence[str], separator: str, above: Preamble, path: Path) -> _Layout:
+    if not above.names:
+        header = _has_header(first)
+        names, notes = _unique(first) if header else ([f"column{place + 1}" for place in range(len(first))], (_NO_HEADER,))
+        return _Layout(separator, above.lines, header, names, (), notes)
+    if first and len(first) != len(above.names):
+        raise ValueError(f"{path}: rows must have the {len(above.names)} columns of the @attribute lines, got {len(first)}.")
+    names, notes = _unique(above.names)
+    return _Layout(separator, above.lines, False, names, above.nominal, notes)
 
 
 def tidy_columns(frame: pd.DataFrame, owner: str) -> Table:
@@ -128,29 +157,35 @@ def _parquet(path: Path) -> pd.DataFrame:
         raise ValueError(f"{path}: not a readable Parquet file ({shortened(str(error).splitlines()[0])}).") from error
 
 
-def _fields(text: Path | bytes, separator: str, lines: int) -> list[list[str]]:
+def _fields(text: Path | bytes, separator: str, lines: int, skipped: int) -> list[list[str]]:
     rows: list[list[str]] = []
     with io.TextIOWrapper(byte_stream(text), encoding="utf-8", newline="") as stream, suppress(csv.Error):
-        reader = csv.reader(stream, delimiter=separator, skipinitialspace=True)
+        written = islice(stream, skipped, None)
+        if separator == _SPACES:
+            reader = csv.reader((" ".join(line.split()) for line in written), delimiter=" ")
+        else:
+            reader = csv.reader(written, delimiter=separator, skipinitialspace=True)
         # An error is a field of extreme length; what was read so far has to do.
         while len(rows) < lines and (row := next(reader, None)) is not None:
             rows += [row] if row else []
     return rows or [[]]
 
 
-def _separator(text: Path | bytes) -> str:
+def _separator(text: Path | bytes, skipped: int, *, spaces: bool) -> str:
     """Return the separator that cuts the first lines into the most fields, as many in nearly all of them as in the header.
 
-    Rows may also have one field more than the header, if they start with a name of their own.
+    Rows may also have one field more than the header, if they start with a name of their own. Spaces, which stand within fields
+    and beside other separators, too, are one only if there is no other.
     """
 
     def fields(separator: str) -> tuple[int, bool]:
-        header, *rows = _fields(text, separator, _SAMPLE_LINES)
+        header, *rows = _fields(text, separator, _SAMPLE_LINES, skipped)
         (length, times), *_ = Counter(map(len, rows or [header])).most_common(1)
         fits = times >= 0.8 * len(rows) and length - len(header) in (0, 1)
         return (length, length == len(header)) if fits else (1, False)
 
-    return max(_SEPARATORS, key=fields)
+    best = max(_SEPARATORS, key=fields)
+    return _SPACES if spaces and fields(best)[0] == 1 else best
 
 
 def _has_header(first: Sequence[str]) -> bool:
@@ -167,11 +202,14 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _parsed(text: Path | bytes, separator: str, header: bool, names: list[str], path: Path) -> pd.DataFrame:
+def _parsed(text: Path | bytes, layout: _Layout, path: Path) -> pd.DataFrame:
+    names = layout.names
     options = {
-        "sep": separator,
-        "header": 0 if header else None,
+        "sep": layout.separator,
+        "skiprows": layout.skipped,
+        "header": 0 if layout.header else None,
         "names": names,
+        "dtype": dict.fromkeys(layout.nominal, "category"),
         "na_values": _MISSING,
         "skipinitialspace": True,
         "low_memory": False,

@@ -1,6 +1,6 @@
 """The numbers of a loss that a schedule may change or a solver choose, by their path."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from lossmith.expressions.limits import Limits
@@ -98,7 +98,7 @@ def adjustable_numbers(loss: ClassificationLoss) -> dict[str, AdjustableNumber]:
     return found
 
 
-def path_of(name: str, known: Mapping[str, AdjustableNumber], *, owner: str) -> str:
+def path_of(name: str, known: Collection[str], *, owner: str) -> str:
     """Return the path of a number that is named by it, or by its last part where that is unique.
 
     Args:

@@ -19,6 +19,7 @@ from lossmith.report.sections import (
     separation,
     temperature,
     transfer,
+    tuning,
 )
 from lossmith.report.subject import Subject
 
@@ -29,7 +30,9 @@ SectionMaker = Callable[[Subject], Section | None]
 SECTIONS: tuple[SectionMaker, ...] = (
     results.section,
     differences.section,
+    tuning.section,
     noise_levels.section,
+    learning_rates.section,
     learning_curves.section,
     learning_curves.false_label_section,
     calibration.section,
@@ -41,7 +44,6 @@ SECTIONS: tuple[SectionMaker, ...] = (
     layer_similarity.section,
     corruption.section,
     cost.section,
-    learning_rates.section,
 )
 """What comes below the answer, in order."""
 

@@ -13,13 +13,14 @@ from lossmith.report.svg import element
 from lossmith.studies.study_analysis import Analysis
 
 _LEAD = (
-    "Runs that differ in nothing but their seed show how much agreement there can be. Losses that agree less see other things, "
+    "Runs of one loss in different replicates show how much agreement there can be. Losses that agree less see other things, "
     "and have more to gain from one another in an ensemble."
 )
 _CAPTION = (
-    "Percent of the test rows for which two runs predict the same, averaged over pairs of runs, of different seeds where there "
-    "are any. Losses are in the order of the tree, which joins the runs that are most alike first. Ensembles are majority votes, "
-    "half of the runs from either loss."
+    "Percent of the test rows for which two runs predict the same, over pairs of runs of different replicates where these share "
+    "enough test rows, of the same one otherwise. Losses are in the order of the tree, which joins what is most alike first: "
+    "runs, or losses where only runs of the same replicate are compared. Ensembles are majority votes, half of the runs from "
+    "either loss; there are none where every replicate has test rows of its own."
 )
 
 

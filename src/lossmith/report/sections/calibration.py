@@ -3,8 +3,9 @@
 import numpy as np
 
 from lossmith.analysis.calibration import CalibrationBins, ReliabilityDiagram
-from lossmith.report.elements import Section, figure, legend
-from lossmith.report.line_panels import Axis, Curve, Panel, line_panels
+from lossmith.report.elements import Section, figure
+from lossmith.report.line_panels import Axis, Curve, Panel
+from lossmith.report.small_multiples import Look, curves_of_losses
 from lossmith.report.subject import Series, Subject
 
 _BINS = 10
@@ -15,13 +16,14 @@ _FEWEST = 10
 def section(subject: Subject) -> Section:
     """Return a panel for each noise level, with a line for each loss."""
     panels = [_panel(subject, noise) for noise in subject.noises]
-    body = line_panels(panels, Axis.share("confidence", (0.0, 1.0)), Axis.share("accuracy", (0.0, 1.0)), diagonal=True, dots=True)
+    x, y = Axis.share("confidence", (0.0, 1.0)), Axis.share("accuracy", (0.0, 1.0))
+    body = curves_of_losses(panels, x, y, key="reliability", look=Look(diagonal=True, dots=True))
     lead = "On the dotted line a prediction of 80 % is right in 80 % of cases. Below it a model is too sure, above it too modest."
     caption = (
-        f"Predictions of all seeds in {_BINS} even bins of their largest probability, without bins of fewer than {_FEWEST}. "
+        f"Predictions of all replicates in {_BINS} even bins of their largest probability, without bins of fewer than {_FEWEST}. "
         "The expected calibration error is among the tables above."
     )
-    return Section("calibration", "Reliability", lead, figure(body, caption, key="reliability", before=legend(subject.series)))
+    return Section("calibration", "Reliability", lead, figure(body, caption, key="reliability"))
 
 
 def _panel(subject: Subject, noise: str) -> Panel:
@@ -38,7 +40,7 @@ def _curve(subject: Subject, series: Series, noise: str) -> Curve:
 
 def _diagram(subject: Subject, loss: str, noise: str) -> ReliabilityDiagram | None:
     bins = CalibrationBins(_BINS)
-    runs = list(subject.runs(loss, noise)["run"])
-    for run in runs:
-        bins.update(subject.study.test_probabilities(run), subject.study.test_labels)
-    return bins.diagram() if runs else None
+    runs = subject.runs(loss, noise)
+    for run, seed in zip(runs["run"], runs["seed"], strict=True):
+        bins.update(subject.study.test_probabilities(run), subject.study.test_labels(seed))
+    return bins.diagram() if len(runs) else None

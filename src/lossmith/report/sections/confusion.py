@@ -39,15 +39,15 @@ def _runner_up(subject: Subject) -> list[str]:
     """Return another loss to look at where the baseline is recommended: the best of the others."""
     if not subject.advice.keeps_baseline:
         return []
-    best = best_loss(subject.results[subject.results["loss"] != subject.baseline])
+    best = best_loss(subject.results[subject.results["loss"] != subject.baseline], subject.metric)
     return [best] if best else []
 
 
 def _confusion(subject: Subject, loss: str, noise: str) -> np.ndarray | None:
-    """Return the shares of predictions of every true class, over all seeds."""
-    classes, labels = len(subject.study.classes), np.asarray(subject.study.test_labels)
+    """Return the shares of predictions of every true class, over all replicates, each with the rows of its own test split."""
+    classes = len(subject.study.classes)
     counts = np.zeros((classes, classes))
-    runs = subject.runs(loss, noise)["run"]
-    for run in runs:
-        np.add.at(counts, (labels, subject.study.test_probabilities(run).argmax(1)), 1)
+    runs = subject.runs(loss, noise)
+    for run, seed in zip(runs["run"], runs["seed"], strict=True):
+        np.add.at(counts, (subject.study.test_labels(seed), subject.study.test_probabilities(run).argmax(1)), 1)
     return counts / np.maximum(counts.sum(1, keepdims=True), 1) if len(runs) else None

@@ -20,7 +20,7 @@ def section(subject: Subject) -> Section | None:
         return measured_table(subject, "Error rates on damaged inputs", analysis.corruption, shares=shares, lower_is_better=True)
 
     caption = (
-        "Error rates averaged over five severities, on some test rows and seeds. Relative is the mean corruption error: errors "
-        f"over those of {subject.baseline}, averaged over the kinds of damage; below 1 is more robust."
+        "Error rates averaged over five severities, on some test rows of some replicates. Relative is the mean corruption error: "
+        f"errors over those of {subject.baseline}, averaged over the kinds of damage; below 1 is more robust."
     )
     return analysis_section(subject, ("corruption", "Damaged inputs"), (_LEAD, caption), body)

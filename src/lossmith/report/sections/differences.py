@@ -1,4 +1,4 @@
-"""How much better or worse than the baseline, with intervals."""
+"""How much better or worse than the baseline, with the intervals of the verdicts."""
 
 from math import isnan
 
@@ -8,32 +8,43 @@ from markupsafe import Markup
 from lossmith.report.elements import MISSING, Section, cases, figure, loss_name
 from lossmith.report.subject import Series, Subject
 from lossmith.report.svg import element, position, ticks
-from lossmith.statistics.summary import ALL_NOISE, compare_to
-from lossmith.statistics.wording import is_share
+from lossmith.statistics.summary import is_higher_better
+from lossmith.statistics.wording import is_share, spoken
 
 _WIDTH = 300
 _LEFT, _RIGHT = 6, 294
+_HEADS = ("Difference", "95 % interval", "p (Holm)")
 
 
 def section(subject: Subject) -> Section | None:
-    """Return the differences on average and at each noise level."""
-    if len(subject.series) < 2 or subject.seeds < 2:
+    """Return the differences at each noise level."""
+    if len(subject.series) < 2 or subject.replicates < 2 or subject.differences.empty:
         return None
-    metric, baseline = subject.advice.metric, subject.baseline
-    compared = compare_to(subject.results, baseline, metric)
-    tables = {}
-    if len(subject.noises) > 1:
-        pooled = compare_to(subject.results, baseline, metric, pooled=True)
-        if len(pooled):
-            tables["all noise levels together"] = pooled.assign(noise=ALL_NOISE)
-    tables |= {subject.noise_title(noise): compared[compared["noise"] == noise] for noise in subject.noises}
-    bodies = {title: _table(subject, rows, _domain(rows), title) for title, rows in tables.items()}
+    baseline = subject.baseline
+    compared = subject.differences.groupby("noise", sort=False)
+    bodies = {
+        subject.noise_title(noise): _table(subject, compared.get_group(noise), noise)
+        for noise in subject.noises
+        if noise in compared.groups
+    }
     lead = (
-        f"How far each loss is from {baseline} with the same seeds. An interval that leaves out zero is a difference beyond "
-        "chance, if it were the only one looked at; p is corrected for looking at all of them (Holm)."
+        f"How far each loss is from {baseline} in the same replicates. These are the intervals by which was decided: one that "
+        "leaves out zero is a difference beyond chance."
     )
-    caption = f"Difference to {baseline}{' in points' if is_share(metric) else ''} with its 95 % interval (paired t)."
-    return Section("differences", "How sure", lead, figure(cases("At", bodies, "difference"), caption, key="differences"))
+    return Section(
+        "differences", "How sure", lead, figure(cases("At", bodies, "difference"), _caption(subject), key="differences")
+    )
+
+
+def _caption(subject: Subject) -> str:
+    unit = "points" if is_share(subject.metric) else spoken(subject.metric)
+    way = "" if is_higher_better(subject.metric) else ", where less is better"
+    shared = ", for the rows that replicates share," if subject.study.overlap.ratio or subject.study.overlap.rows else ""
+    marked = " \N{DAGGER} looks untrained, and is not judged." if subject.untrained else ""
+    return (
+        f"Difference to {subject.baseline} in {unit}{way}, with its 95 % interval (paired t), corrected{shared} and for looking "
+        f"at several losses (Holm).{marked}"
+    )
 
 
 def _domain(rows: pd.DataFrame) -> tuple[float, float]:
@@ -57,15 +68,24 @@ def _close(means: list[float]) -> list[float]:
     return kept
 
 
-def _table(subject: Subject, rows: pd.DataFrame, domain: tuple[float, float], title: str) -> Markup:
-    by_loss = rows.set_index("loss")
-    scale = 100 if is_share(subject.advice.metric) else 1
-    order = by_loss["difference"].sort_values(ascending=False, na_position="last").index
+def _table(subject: Subject, rows: pd.DataFrame, noise: str) -> Markup:
+    """Return a table that a narrow screen shows with two lines for each loss; roles keep it a table for screen readers."""
+    by_loss, domain = rows.set_index("loss"), _domain(rows)
+    scale = 100 if is_share(subject.metric) else 1
+    order = by_loss["difference"].sort_values(ascending=not is_higher_better(subject.metric), na_position="last").index
     series = {one.name: one for one in subject.series}
-    body = [_row(series[loss], by_loss.loc[loss], domain, scale) for loss in order]
-    heads = ["Loss", _axis(domain, scale), "Difference", "95 % interval", "p (Holm)"]
-    head = element("thead", element("tr", *(element("th", text, scope="col") for text in heads)))
-    table = element("table", element("caption", title, class_="hidden"), head, element("tbody", *body), class_="intervals")
+    body = [_row(series[loss], by_loss.loc[loss], domain, scale, subject.untrained.get((loss, noise), "")) for loss in order]
+    axis = element("th", _axis(domain, scale), scope="col", role="columnheader", class_="drawn", aria_label="Drawing")
+    heads = [element("th", text, scope="col", role="columnheader") for text in _HEADS]
+    first = element("th", "Loss", scope="col", role="columnheader")
+    table = element(
+        "table",
+        element("caption", subject.noise_title(noise), class_="hidden"),
+        element("thead", element("tr", first, axis, *heads, role="row"), role="rowgroup"),
+        element("tbody", *body, role="rowgroup"),
+        class_="intervals",
+        role="table",
+    )
     return element("div", table, class_="scroll")
 
 
@@ -77,18 +97,21 @@ def _axis(domain: tuple[float, float], scale: float) -> Markup:
     return element("svg", element("g", *marks, class_="grid"), viewBox=f"0 0 {_WIDTH} 16", class_="interval", aria_hidden="true")
 
 
-def _row(series: Series, row: pd.Series, domain: tuple[float, float], scale: float) -> Markup:
+def _row(series: Series, row: pd.Series, domain: tuple[float, float], scale: float, untrained: str) -> Markup:
     known = not isnan(row["low"])
-    ends = f"{scale * row['low']:+.2f} to {scale * row['high']:+.2f}" if known else "not known"
+    digits = 2 if scale == 100 else 3
+    ends = f"{scale * row['low']:+.{digits}f} to {scale * row['high']:+.{digits}f}" if known else "not known"
     p = row["p_holm"]
     p_text = MISSING if isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
+    mark = element("abbr", "\N{DAGGER}", title=untrained, class_="sign") if untrained else ""
     cells = [
-        element("td", _drawing(series, row, domain)),
-        element("td", f"{scale * row['difference']:+.2f}" if row["pairs"] else MISSING),
-        element("td", ends),
-        element("td", element("strong", p_text) if p < 0.05 else p_text),
+        element("td", _drawing(series, row, domain), role="cell", class_="drawn"),
+        element("td", f"{scale * row['difference']:+.{digits}f}" if row["pairs"] else MISSING, role="cell"),
+        element("td", ends, role="cell"),
+        element("td", element("strong", p_text) if p < 0.05 else p_text, role="cell"),
     ]
-    return element("tr", element("th", loss_name(series), scope="row"), *cells, data_series=series.number)
+    name = element("th", loss_name(series), mark, scope="row", role="rowheader")
+    return element("tr", name, *cells, role="row", class_="untrained" if untrained else None, data_series=series.number)
 
 
 def _drawing(series: Series, row: pd.Series, domain: tuple[float, float]) -> Markup:

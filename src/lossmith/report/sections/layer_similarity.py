@@ -4,9 +4,10 @@ import numpy as np
 from markupsafe import Markup
 
 from lossmith.report.analysis_sections import analysis_section
-from lossmith.report.elements import Section, legend
+from lossmith.report.elements import Section
 from lossmith.report.heat_maps import heat_map
-from lossmith.report.line_panels import Axis, Curve, Panel, line_panels
+from lossmith.report.line_panels import Axis, Curve, Panel
+from lossmith.report.small_multiples import Look, curves_of_losses
 from lossmith.report.subject import Subject
 from lossmith.report.svg import element
 from lossmith.studies.study_analysis import Analysis, LayerMaps
@@ -23,10 +24,11 @@ def section(subject: Subject) -> Section | None:
 
     lead = f"Where in the network a loss makes a difference: how alike its layers are to those trained with {subject.baseline}."
     caption = (
-        "Linear CKA in percent, averaged over pairs of models with different seeds, if there are any: 100 where two layers tell "
-        f"examples apart in the same way. The line of {subject.baseline} shows what seeds alone do; one seed has none."
+        "Linear CKA in percent, averaged over pairs of models: 100 where two layers tell examples apart in the same way. Models "
+        "are of different replicates, and read test rows of both, where there are enough of them; otherwise of the same one. "
+        f"The line of {subject.baseline} shows what another replicate alone does; it is missing where none is compared."
     )
-    return analysis_section(subject, ("layers", "Similarity of layers"), (lead, caption), body, before=legend(subject.series))
+    return analysis_section(subject, ("layers", "Similarity of layers"), (lead, caption), body)
 
 
 def _curves(subject: Subject, maps: LayerMaps) -> Markup:
@@ -40,7 +42,7 @@ def _curves(subject: Subject, maps: LayerMaps) -> Markup:
 
     across = Axis("layer", at=places.tolist(), tick_text=lambda place: f"{place:.0f}", value_text=name)
     panel = Panel(f"Corresponding layers, with {subject.baseline}", places, curves)
-    return line_panels([panel], across, Axis.share("CKA"), dots=True)
+    return curves_of_losses([panel], across, Axis.share("CKA"), key="layers-together", look=Look(dots=True))
 
 
 def _maps(subject: Subject, maps: LayerMaps) -> list[Markup]:

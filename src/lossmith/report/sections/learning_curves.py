@@ -6,12 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from lossmith.report.elements import Section, figure, legend
-from lossmith.report.line_panels import Axis, Curve, Panel, fitting_range, in_reach, line_panels
+from lossmith.report.elements import Section, figure
+from lossmith.report.line_panels import Axis, Curve, Panel, in_reach
+from lossmith.report.ranges import fitting_range
+from lossmith.report.small_multiples import curves_of_losses
 from lossmith.report.subject import Subject
 from lossmith.report.svg import element
+from lossmith.statistics.wording import capitalised
 
 __all__ = ["false_label_section", "section"]
+
+_BANDS = "mean over the replicates; bands are ± one standard error."
 
 
 def section(subject: Subject) -> Section | None:
@@ -21,9 +26,9 @@ def section(subject: Subject) -> Section | None:
         return None
     lead = "A curve that rises and then falls has begun to fit wrong labels. One that stays low has not begun to learn."
     focused = [replace(panel, y=Axis.share("test accuracy", _focus(panel))) for panel in panels]
-    body = line_panels(focused, Axis("epoch"), Axis.share("test accuracy"))
-    caption = "Accuracy on the test split after each epoch, mean over seeds; bands are ± one standard error."
-    return Section("curves", "Learning curves", lead, figure(body, caption, key="curves", before=legend(subject.series)))
+    body = curves_of_losses(focused, Axis("epoch"), Axis.share("test accuracy"), key="curves")
+    caption = f"Accuracy on the test split after each epoch, of the runs that count; {_BANDS}"
+    return Section("curves", "Learning curves", lead, figure(body, caption, key="curves"))
 
 
 def false_label_section(subject: Subject) -> Section | None:
@@ -34,25 +39,29 @@ def false_label_section(subject: Subject) -> Section | None:
         return None
     body = (
         element("h3", "Seen through: predicted as their true class")
-        + line_panels(right, Axis("epoch"), Axis.share("true class"))
+        + curves_of_losses(right, Axis("epoch"), Axis.share("true class"), key="seen-through")
         + element("h3", "Memorised: predicted as the wrong label they carry")
-        + line_panels(wrong, Axis("epoch"), Axis.share("wrong label"))
+        + curves_of_losses(wrong, Axis("epoch"), Axis.share("wrong label"), key="memorised", with_legend=False)
     )
     lead = "The training rows whose label was made wrong. A robust loss predicts what they are; one that memorises, their label."
-    caption = "Mean over seeds; bands are ± one standard error."
-    return Section("false-labels", "Wrong labels", lead, figure(body, caption, key="false-labels", before=legend(subject.series)))
+    caption = capitalised(_BANDS)
+    return Section("false-labels", "Wrong labels", lead, figure(body, caption, key="false-labels"))
 
 
 def _focus(panel: Panel) -> tuple[float, float]:
     """Return the range of all but the first quarter of the epochs, in which every loss climbs and none can be told apart."""
-    return fitting_range(in_reach(panel.curves), skip=0.25, margin=0.08)
+    return fitting_range([curve.parts for curve in in_reach(panel.curves)], skip=0.25, margin=0.08)
 
 
 def _curve_panels(subject: Subject, column: str, noises: Sequence[str]) -> list[Panel]:
-    """Return a panel for each noise level with a column of the study's curves, mean ± standard error over seeds."""
+    """Return a panel for each noise level with a column of the study's curves, mean ± standard error over replicates.
+
+    A second chance has more epochs than the other replicates of its loss: where fewer than half of them go on, the curve ends.
+    """
     if column not in subject.curves:
         return []
-    grouped = subject.curves.dropna(subset=column).groupby(["noise", "loss", "epoch"])[column].agg(["mean", "sem"])
+    grouped = subject.curves.dropna(subset=column).groupby(["noise", "loss", "epoch"])[column].agg(["mean", "sem", "size"])
+    grouped = grouped[2 * grouped["size"] >= grouped.groupby(["noise", "loss"])["size"].transform("max")]
     return [_panel(subject, grouped.loc[noise], noise) for noise in noises if noise in grouped.index.get_level_values("noise")]
 
 

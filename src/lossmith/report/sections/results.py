@@ -1,50 +1,53 @@
-"""The table: every loss at every noise level."""
+"""The table: every loss at every noise level, and below them the classical models."""
+
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
 from lossmith.report.elements import MISSING, Section, cases, loss_name
-from lossmith.report.result_tables import Cell, number_text, table_cells
+from lossmith.report.metrics import metric_title
 from lossmith.report.subject import Series, Subject
 from lossmith.report.svg import element
+from lossmith.report.table_cells import UNTRAINED, Cell, reference_cells, table_cells
 from lossmith.statistics.summary import usable_results
-from lossmith.statistics.wording import counted, is_share, spoken
+from lossmith.statistics.wording import counted, percent
 
-METRICS = ("accuracy", "balanced_accuracy", "top5", "nll", "ece", "brier", "false_label_accuracy", "memorised")
+METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "top5", "nll", "ece", "brier", "false_label_accuracy", "memorised")
+AGAIN = "\N{DOUBLE DAGGER}"
 
 
 def section(subject: Subject) -> Section:
-    """Return tables of all metrics, for the reader to choose from."""
-    known = [metric for metric in METRICS if metric in subject.results and len(usable_results(subject.results, metric))]
-    tables = {_title(metric): _table(subject, metric) for metric in known}
-    return Section("results", "Results", _lead(subject), cases("Show", tables, "metric"))
+    """Return tables of all metrics, for the reader to choose from, that of the study first."""
+    ordered = dict.fromkeys((subject.metric, *METRICS))
+    known = [metric for metric in ordered if metric in subject.results and len(usable_results(subject.results, metric))]
+    tables = {metric_title(metric): _table(subject, metric) for metric in known}
+    return Section("results", "Results", _lead(subject), cases("Show", tables, "metric") + _notes(subject))
 
 
 def _lead(subject: Subject) -> str:
-    if subject.seeds < 2:
-        return "On the test split, whose labels are as the data has them. One seed: no spread is known, and nothing is bold."
+    if subject.replicates < 2:
+        return "On the test split, whose labels are as the data has them. One replicate: no spread is known, and nothing is bold."
     return (
-        f"On the test split, whose labels are as the data has them: mean ± standard error over {counted(subject.seeds, 'seed')}. "
-        "Bold: not significantly worse than the best of its column (paired t-test, p > 0.05)."
+        "On the test split, whose labels are as the data has them: mean ± standard error over "
+        f"{counted(subject.replicates, 'replicate')}. Bold: not significantly worse than the best of its column (paired t-test, "
+        "p > 0.05)."
     )
 
 
-def _title(metric: str) -> str:
-    name = spoken(metric)
-    return f"{name[0].upper()}{name[1:]}" + (" (%)" if is_share(metric) else "")
-
-
 def _table(subject: Subject, metric: str) -> Markup:
-    cells = table_cells(subject.results, metric)
+    cells = table_cells(subject.results, metric, subject.study.overlap)
     noises = [noise for noise in subject.noises if any(noise in row for row in cells.values())]
     heads = [_head("Loss", "", "loss"), *(_head(noise, subject.noise_words(noise), noise) for noise in noises)]
-    rows = [_row(series, cells[series.name], noises, metric) for series in subject.series]
-    if len(noises) > 1:
-        heads.append(_head("mean", "of all levels", "all"))
+    widths = subject.plateaus if metric == subject.metric else {}
+    if widths:
+        heads.append(_head("Good settings", "of those tried", "settings"))
+    rows = [_row(subject, series, cells[series.name], noises, widths) for series in subject.series]
     table = element(
         "table",
-        element("caption", _title(metric), class_="hidden"),
+        element("caption", metric_title(metric), class_="hidden"),
         element("thead", element("tr", *heads)),
         element("tbody", *rows),
+        _references(subject, metric, noises, len(heads)),
     )
     return element("div", table, class_="scroll sortable")
 
@@ -56,25 +59,83 @@ def _head(title: str, words: str, key: str) -> Markup:
     )
 
 
-def _row(series: Series, cells: dict[str, Cell], noises: list[str], metric: str) -> Markup:
-    found = [cells.get(noise) for noise in noises]
-    columns = [_cell(cell) for cell in found]
-    if len(noises) > 1:
-        columns.append(_mean_cell([cell.mean for cell in found if cell is not None], len(noises), metric))
+def _row(
+    subject: Subject,
+    series: Series,
+    cells: Mapping[str, Cell],
+    noises: Sequence[str],
+    widths: Mapping[tuple[str, str], float],
+) -> Markup:
+    columns = [_cell(cells.get(noise), _marks(subject, series.name, noise)) for noise in noises]
+    if widths:
+        columns.append(_plateau([widths.get((series.name, noise)) for noise in noises], subject))
     name = element("th", loss_name(series), scope="row", data_value=series.name)
     return element("tr", name, *columns, class_="chosen" if series.recommended else None, data_series=series.number)
 
 
-def _cell(cell: Cell | None) -> Markup:
+def _cell(cell: Cell | None, marks: Markup) -> Markup:
     if cell is None:
         return element("td", MISSING, aria_label="no run")
     mean = element("strong", cell.mean_text) if cell.bold else cell.mean_text
     error = element("span", f" ± {cell.error_text}", class_="error") if cell.error_text else ""
-    return element("td", mean, error, data_value=f"{cell.mean:.6g}", class_="best" if cell.best else None)
+    return element("td", mean, error, marks, data_value=f"{cell.mean:.6g}", class_="best" if cell.best else None)
 
 
-def _mean_cell(means: list[float], levels: int, metric: str) -> Markup:
-    if len(means) < levels:
-        return element("td", MISSING, aria_label="not all noise levels have runs")
-    mean = sum(means) / levels
-    return element("td", number_text(mean, metric), data_value=f"{mean:.6g}", class_="mean")
+def _marks(subject: Subject, loss: str, noise: str) -> Markup:
+    """Return signs with the reason under the pointer; the notes below the table have it, too."""
+    signs = [(UNTRAINED, subject.untrained.get((loss, noise))), (AGAIN, subject.second_chances.get((loss, noise)))]
+    return Markup().join(element("abbr", sign, title=words, class_="sign") for sign, words in signs if words)
+
+
+def _plateau(shares: Sequence[float | None], subject: Subject) -> Markup:
+    """Return the share of good settings at each noise level."""
+    known = [share for share in shares if share is not None]
+    if not known:
+        return element("td", MISSING)
+    words = f"{', '.join(f'{100 * share:.0f}' for share in known)} %"
+    title = "; ".join(
+        f"{subject.noise_title(noise)}: {percent(share)} of the settings are good"
+        for noise, share in zip(subject.noises, shares, strict=False)
+        if share is not None
+    )
+    return element("td", words, data_value=f"{known[0]:.4g}", title=title, class_="plateau")
+
+
+def _references(subject: Subject, metric: str, noises: Sequence[str], columns: int) -> Markup:
+    """Return the rows of the classical models, apart from the losses, so that sorting leaves them where they are."""
+    known = reference_cells(subject.references, metric)
+    if not known:
+        return Markup()
+    rows = [
+        element(
+            "tr",
+            element("th", name, scope="row"),
+            *(_cell(cells.get(noise), Markup()) for noise in noises),
+            *(element("td") for _ in range(columns - 1 - len(noises))),
+        )
+        for name, cells in known.items()
+    ]
+    title = element("tr", element("th", "References: classical models on the same rows", scope="rowgroup", colspan=columns))
+    return element("tbody", title, *rows, class_="references")
+
+
+def _notes(subject: Subject) -> Markup:
+    """Return what the signs in the table stand for."""
+    found = [(UNTRAINED, "looks untrained", subject.untrained), (AGAIN, "had a second chance", subject.second_chances)]
+    notes = [element("li", f"{sign} {words}: ", _listed(subject, cells), ".") for sign, words, cells in found if cells]
+    if subject.plateaus:
+        notes.append(
+            element(
+                "li",
+                "Good settings: the share of all settings tried that came within one standard error of the best on the "
+                "validation rows, by noise level. A wide plateau needs little tuning.",
+            )
+        )
+    return element("ul", *notes, class_="notes") if notes else Markup()
+
+
+def _listed(subject: Subject, cells: Mapping[tuple[str, str], str]) -> Markup:
+    one_level = len(subject.noises) == 1
+    return Markup("; ").join(
+        element("code", loss) + ("" if one_level else f" at {noise}") + f", {why}" for (loss, noise), why in cells.items()
+    )

@@ -6,20 +6,22 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from lossmith.analysis.run_tables import agreement_tables, by_loss, cross_fitted_calibration, ensemble_table
+from lossmith.analysis.run_tables import by_loss, cross_fitted_calibration
 from lossmith.data import PreparedData, load_data, make_noise
 from lossmith.expressions.limits import is_whole
 from lossmith.studies.findings import Analysis
 from lossmith.studies.progress import ProgressDisplay
 from lossmith.studies.study import Study
+from lossmith.studies.study_analysis.agreement import agreement_of_runs, ensembles_of_runs
 from lossmith.studies.study_analysis.features import TRANSFER_ROWS, feature_table, relearned_classifiers, separation_of_runs
-from lossmith.studies.study_analysis.runs import LevelRuns, across_seeds
+from lossmith.studies.study_analysis.runs import LevelRuns
 from lossmith.studies.study_analysis.trained_models import TrainedModels
 
 __all__ = ["analyse"]
 
 FOLDS = 5
 """Parts of the test split by which temperatures are chosen and judged in turn."""
+_NOT_STORED = "The analysis is not stored: the study's file is that of an older lossmith, and stays as it is."
 
 
 class Again(NamedTuple):
@@ -43,8 +45,9 @@ def analyse(
 
     ``noise`` are noise levels of the study, by default the first and the one with most wrong labels. ``transfer_to`` is other
     data, as :func:`lossmith.data.load_data` reads it, with inputs like the study's. Where models run again, ``seeds`` runs of
-    each loss do, on ``rows`` test rows. Class separation and transfer need features, similarity of layers and robustness need
-    weights; a study keeps them with ``keep=["features", "weights"]``.
+    each loss do, on ``rows`` test rows of their replicates. Class separation and transfer need features, similarity of layers
+    and robustness need weights; a study keeps them with ``keep=["features", "weights"]``. What needs runs of different
+    replicates on the same rows is measured on the test rows that these share; ``notes`` says where they are too few.
 
     Args:
         study: A study whose runs are all finished.
@@ -68,13 +71,13 @@ def analyse(
             raise ValueError(f"analyse: {name} must be a whole number >= 1, got {value!r}.")
     _check_finished(study)
     levels = _chosen_levels(study, [noise] if isinstance(noise, str | int | float) else noise)
-    again = Again(seeds, rows, tuple(_other_data(study, source) for source in transfer_to))
+    again = Again(seeds, rows, tuple(_other_data(study, source, seeds) for source in transfer_to))
     display = display or ProgressDisplay()
     found = {}
     for level in levels:
         runs = LevelRuns(study, level)
-        analysis = _with_features(_of_predictions(runs, display), runs, display)
-        found[level] = _with_models(analysis, runs, again, display)
+        analysis = _with_models(_with_features(_of_predictions(runs, display), runs, display), runs, again, display)
+        found[level] = _noted(analysis, _NOT_STORED) if study.is_old else analysis
         study.store_analysis(found[level])
     return found
 
@@ -82,9 +85,8 @@ def analyse(
 def _check_finished(study: Study) -> None:
     done, planned = study.progress()
     if done < planned:
-        raise ValueError(
-            f"analyse: {study.folder} is not finished, {done} of {planned} runs are. Go on with: lossmith resume {study.folder}"
-        )
+        rest = "" if study.is_old else f" Go on with: lossmith resume {study.folder}"
+        raise ValueError(f"analyse: {study.folder} is not finished, {done} of {planned} results are there.{rest}")
 
 
 def _chosen_levels(study: Study, asked: Sequence[str | float] | None) -> list[str]:
@@ -99,43 +101,42 @@ def _chosen_levels(study: Study, asked: Sequence[str | float] | None) -> list[st
     return list(dict.fromkeys(named))
 
 
-def _other_data(study: Study, source: str) -> PreparedData:
-    """Read other data, of which the study's models must be able to make features."""
+def _other_data(study: Study, source: str, seeds: int) -> PreparedData:
+    """Read other data, of which the models of the first replicates must be able to make features."""
     if "weights" not in study.settings.recipe.keep:
         raise ValueError(f"analyse: transfer_to needs weights; {_not_kept('weights')}")
-    other, own = load_data(source, rows=TRANSFER_ROWS), study.load()
-    if other.input_shape != own.input_shape or other.inputs.dtype != own.inputs.dtype:
-        raise ValueError(f"analyse: inputs of {source} must have the study's shape, {own.input_shape}, got {other.input_shape}.")
+    other = load_data(source, rows=TRANSFER_ROWS)
+    for seed in range(min(seeds, study.settings.seeds)):  # whose inputs may differ in width, by the categories that were seen
+        own = study.load(seed)
+        if other.input_shape != own.input_shape or other.inputs.dtype != own.inputs.dtype:
+            raise ValueError(
+                f"analyse: inputs of {source} must have the study's shape, {own.input_shape}, got {other.input_shape}."
+            )
     return other
 
 
 def _of_predictions(runs: LevelRuns, display: ProgressDisplay) -> Analysis:
     """Return what can be measured of every study."""
     calibration = by_loss(_calibrations(runs, display))
-    agreement = agreement_tables(runs.predictions, runs.study.test_labels, across_seeds=across_seeds(runs.usable))
+    agreement = agreement_of_runs(runs)
+    diverged = f"Left out, since they diverged: {'; '.join(runs.diverged)}." if runs.diverged else ""
     return Analysis(
         runs.noise,
         calibration,
         agreement.losses,
         agreement.runs,
         agreement.dendrogram.brackets,
-        ensembles=_ensembles(runs),
-        notes=(f"Left out, since they diverged: {'; '.join(runs.diverged)}.",) if runs.diverged else (),
+        ensembles=ensembles_of_runs(runs),
+        notes=tuple(filter(None, (diverged, runs.rows.note))),
     )
 
 
 def _calibrations(runs: LevelRuns, display: ProgressDisplay) -> Iterator[tuple[str, dict[str, float]]]:
     display.start(f"calibration, {runs.noise}", len(runs.usable))
-    folds = min(FOLDS, len(runs.study.test_labels))
     for run in runs.predictions.values():
-        yield run.loss, cross_fitted_calibration(run, runs.study.test_labels, folds=folds)
+        labels = runs.labels(run.seed)
+        yield run.loss, cross_fitted_calibration(run, labels, folds=min(FOLDS, len(labels)))
         display.advance(1)
-
-
-def _ensembles(runs: LevelRuns) -> pd.DataFrame | None:
-    losses = [run.loss for run in runs.usable]
-    repeated = any(losses.count(loss) > 1 for loss in losses)
-    return ensemble_table(runs.predictions, runs.study.test_labels) if repeated else None
 
 
 def _with_features(analysis: Analysis, runs: LevelRuns, display: ProgressDisplay) -> Analysis:

@@ -9,7 +9,6 @@ from threadpoolctl import threadpool_limits
 from lossmith.analysis.class_means import class_centroids
 from lossmith.analysis.feature_transfer import transfer
 from lossmith.analysis.run_tables import by_loss, separations
-from lossmith.analysis.scores import accuracy
 from lossmith.analysis.spectra import singular_spectrum
 from lossmith.studies.progress import ProgressDisplay
 from lossmith.studies.study_analysis.runs import KnownRun, LevelRuns
@@ -33,16 +32,15 @@ _MOST_ITERATIONS = 200
 
 def separation_of_runs(runs: LevelRuns, display: ProgressDisplay) -> pd.DataFrame:
     """Return class separation by each distance (table 4 of Kornblith et al. 2021)."""
-    labels = runs.study.test_labels
-    return _by_run("class separation", runs, lambda _, features: separations(features, labels), display)
+    return _by_run("class separation", runs, lambda run, features: separations(features, runs.labels(run.seed)), display)
 
 
 def feature_table(runs: LevelRuns, display: ProgressDisplay) -> pd.DataFrame:
     """Return how many features are not zero, and effective ranks of features and of class centroids."""
-    labels = runs.study.test_labels
-    rows = some_rows(len(labels), SPECTRUM_ROWS)
 
-    def measure(_: KnownRun, features: np.ndarray) -> dict[str, float]:
+    def measure(run: KnownRun, features: np.ndarray) -> dict[str, float]:
+        labels = runs.labels(run.seed)
+        rows = some_rows(len(labels), SPECTRUM_ROWS)
         return {
             "nonzero": np.count_nonzero(features) / features.size,
             "rank": singular_spectrum(features[rows], centre=True).effective_rank,
@@ -57,18 +55,22 @@ def relearned_classifiers(runs: LevelRuns, display: ProgressDisplay) -> pd.DataF
 
     There are true labels to learn from, also where those of training were noisy. None where rows are too few.
     """
-    labels = runs.study.test_labels
-    fit, judge = halves(labels, TRANSFER_ROWS)
-    counts = np.bincount(labels[fit])
-    if not len(judge) or counts.max() < 2 or np.count_nonzero(counts) < 2:
+    divided = {seed: halves(runs.labels(seed), TRANSFER_ROWS) for seed in runs.rows.seeds}
+    if not all(_is_enough(runs.labels(seed)[fit], judge) for seed, (fit, judge) in divided.items()):
         return None
 
     def measure(run: KnownRun, features: np.ndarray) -> dict[str, float]:
-        own = runs.predictions[run.name]
-        scores = own.logits if own.probabilities is None else own.probabilities
-        return {"own": accuracy(scores[judge], labels[judge]), "relearned": relearned_accuracy(features, labels, fit, judge)}
+        labels, (fit, judge) = runs.labels(run.seed), divided[run.seed]
+        own = float(np.mean(runs.predicted(run)[judge] == labels[judge]))
+        return {"own": own, "relearned": relearned_accuracy(features, labels, fit, judge)}
 
     return _by_run("transfer", runs, measure, display)
+
+
+def _is_enough(labels: np.ndarray, judge: np.ndarray) -> bool:
+    """Return whether a layer can be learned on rows of these classes, and there are others to judge it by."""
+    counts = np.bincount(labels)
+    return bool(len(judge) and counts.max() > 1 and np.count_nonzero(counts) > 1)
 
 
 def _by_run(

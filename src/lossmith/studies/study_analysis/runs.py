@@ -9,6 +9,7 @@ import numpy as np
 
 from lossmith.analysis.run_tables import RunOutputs, finite_runs
 from lossmith.studies.study import Study
+from lossmith.studies.study_analysis.replicate_rows import ReplicateRows
 
 __all__ = ["KnownRun", "LevelRuns", "across_seeds"]
 
@@ -53,6 +54,20 @@ class LevelRuns:
     def diverged(self) -> tuple[str, ...]:
         """The names of the others."""
         return tuple(run.name for run in self.known if run.name not in self.predictions)
+
+    @cached_property
+    def rows(self) -> ReplicateRows:
+        """The test rows of the replicates whose runs did not all diverge."""
+        return ReplicateRows(self.study, tuple(sorted({run.seed for run in self.usable})))
+
+    def labels(self, seed: int) -> np.ndarray:
+        """Return the true classes of the test rows of a replicate."""
+        return self.study.test_labels(seed)
+
+    def predicted(self, run: KnownRun) -> np.ndarray:
+        """Return the class that a run predicts for each test row of its replicate."""
+        own = self.predictions[run.name]
+        return np.asarray((own.logits if own.probabilities is None else own.probabilities).argmax(1))
 
     def keeps(self, what: str) -> bool:
         """Return whether features or weights are kept of every run."""

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from lossmith.data.prepared import PreparedData
 from lossmith.training.job import Architecture, Build, Job, architecture
-from lossmith.training.recipe import Recipe
+from lossmith.training.recipe import Cell, Recipe
 from lossmith.training.stacks.stacked_losses import loss_key
 from lossmith.training.stacks.stacked_model import build_model, can_be_stacked
 
@@ -13,11 +13,15 @@ __all__ = ["compose_stacks"]
 
 LARGEST = 16
 """Runs in a stack. More do not fit into the cache together, and leave processors without work at the end of a study."""
+LARGEST_RACE = 32
+"""The same where trials compete: after the race a third of them is left."""
 WEIGHTS = 1 << 22
 """Weights in a stack, of all its runs; the optimiser and the gradient have as many again."""
 
 
-def compose_stacks(jobs: Sequence[Job], data: PreparedData, recipe: Recipe, build: Build | None = None) -> list[list[int]]:
+def compose_stacks(
+    jobs: Sequence[Job], data: PreparedData, recipe: Recipe, build: Build | None = None, *, by_cell: bool = False
+) -> list[list[int]]:
     """Return the numbers of the jobs of each stack.
 
     The choice depends on the jobs alone and not on the machine, and hence neither do the numbers of a study: the order in which
@@ -28,6 +32,7 @@ def compose_stacks(jobs: Sequence[Job], data: PreparedData, recipe: Recipe, buil
         data: What they are trained on.
         recipe: How they are trained.
         build: Makes a user's own model in place of the recipe's.
+        by_cell: Whether the trials of a cell stay together, as they compete.
 
     Returns:
         Places in ``jobs``, a list for each stack.
@@ -38,25 +43,35 @@ def compose_stacks(jobs: Sequence[Job], data: PreparedData, recipe: Recipe, buil
     stacks: list[list[int]] = []
     for groups in kinds.values():
         numbers = [number for group in groups.values() for number in group]
-        stacks += _evenly(numbers, _largest(jobs[numbers[0]], data, recipe, build))
+        largest = _largest(jobs[numbers[0]], data, recipe, build, LARGEST_RACE if by_cell else LARGEST)
+        units = _cells(jobs, numbers) if by_cell else [[number] for number in numbers]
+        most = max(1, largest // max(map(len, units)))
+        stacks += [[number for unit in part for number in unit] for part in _evenly(units, most)]
     return stacks
 
 
-def _largest(job: Job, data: PreparedData, recipe: Recipe, build: Build | None) -> int:
+def _cells(jobs: Sequence[Job], numbers: list[int]) -> list[list[int]]:
+    cells: dict[Cell, list[int]] = {}
+    for number in numbers:
+        cells.setdefault(jobs[number].run.cell, []).append(number)
+    return list(cells.values())
+
+
+def _largest(job: Job, data: PreparedData, recipe: Recipe, build: Build | None, most: int) -> int:
     """Return how many runs like this one a stack may hold."""
     built = build_model(job, data, recipe, build)
     if not can_be_stacked(built, data):
         return 1
     weights = sum(parameter.numel() for parameter in built.model.parameters())
-    return max(1, min(LARGEST, WEIGHTS // max(1, weights)))
+    return max(1, min(most, WEIGHTS // max(1, weights)))
 
 
-def _evenly(numbers: list[int], largest: int) -> list[list[int]]:
+def _evenly(units: list[list[int]], largest: int) -> list[list[list[int]]]:
     """Cut into parts that differ by one at most.
 
-    >>> _evenly([0, 1, 2, 3, 4], largest=3)
-    [[0, 1, 2], [3, 4]]
+    >>> _evenly([[0], [1], [2], [3], [4]], largest=3)
+    [[[0], [1], [2]], [[3], [4]]]
     """
-    parts = -(-len(numbers) // largest)
-    cuts = [-(-len(numbers) * part // parts) for part in range(parts + 1)]
-    return [numbers[start:end] for start, end in pairwise(cuts)]
+    parts = -(-len(units) // largest)
+    cuts = [-(-len(units) * part // parts) for part in range(parts + 1)]
+    return [units[start:end] for start, end in pairwise(cuts)]

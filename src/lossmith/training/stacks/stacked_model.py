@@ -41,20 +41,20 @@ def build_model(job: Job, data: PreparedData, recipe: Recipe, build: Build | Non
     Returns:
         The model, and the weight decay of its parameters.
     """
-    with seeded(job.run.seed, "weights"):
+    with seeded(job.seed, "weights"):
         if build is not None:
-            return _users_model(job, build(data.input_shape, data.num_classes), data, recipe)
+            return _users_model(job, build(data.input_shape, data.num_classes), data)
         backbone = make_backbone(recipe.model, data.input_shape, vocabulary=vocabulary_of(data.inputs))
         if isinstance(job.objective, Objective):
-            trainable = job.objective.build(backbone, data.num_classes, weight_decay=recipe.weight_decay or None)
+            trainable = job.objective.build(backbone, data.num_classes, weight_decay=job.run.weight_decay or None)
             decays = {id(weight): group["weight_decay"] for group in trainable.groups for weight in group["params"]}
             model: nn.Module = trainable.model
             return Built(model, {name: decays[id(weight)] for name, weight in _parameters(model).items()})
         width = int(backbone.out_features)  # type: ignore[arg-type]
-        return _evenly_decayed(Classifier(backbone, nn.Linear(width, data.num_classes)), recipe.weight_decay)
+        return _evenly_decayed(Classifier(backbone, nn.Linear(width, data.num_classes)), job.run.weight_decay)
 
 
-def _users_model(job: Job, model: nn.Module, data: PreparedData, recipe: Recipe) -> Built:
+def _users_model(job: Job, model: nn.Module, data: PreparedData) -> Built:
     objective = job.objective
     try:
         with torch.no_grad():
@@ -67,7 +67,7 @@ def _users_model(job: Job, model: nn.Module, data: PreparedData, recipe: Recipe)
     if isinstance(objective, Objective) and (objective.head is not nn.Linear or objective.final_weight_decay):
         raise ValueError(f"{objective}: needs a final layer of its own, which a model that returns logits does not leave to it.")
     published = objective.weight_decay if isinstance(objective, Objective) else 0.0
-    return _evenly_decayed(model, recipe.weight_decay or published)
+    return _evenly_decayed(model, job.run.weight_decay or published)
 
 
 def _evenly_decayed(model: nn.Module, decay: float) -> Built:

@@ -1,0 +1,103 @@
+"""How the comparison was made, in words."""
+
+from collections.abc import Iterable
+
+from lossmith.report.subject import Subject
+from lossmith.statistics.wording import counted, percent, spoken
+
+__all__ = ["protocol"]
+
+
+def protocol(subject: Subject) -> list[str]:
+    """Return the protocol of a study, a sentence or two for each part of it.
+
+    Args:
+        subject: The study.
+
+    Returns:
+        What a replicate is, how settings are tuned, where, and how losses are compared.
+    """
+    return [*_replicates(subject), *_trials(subject), *_where(subject), *_references(subject), *_comparison(subject)]
+
+
+def _replicates(subject: Subject) -> Iterable[str]:
+    overlap = subject.study.overlap
+    if subject.study.caution:
+        yield subject.study.caution
+        return
+    split = "its own split" if not overlap.rows else "its own validation rows" if overlap.ratio else "the split that was brought"
+    yield (
+        f"A replicate is the whole procedure, and there are {subject.replicates}: each has {split}, starting weights, order of "
+        "examples, wrong labels and settings to try. Losses of a replicate share them all, and are compared in pairs."
+    )
+
+
+def _trials(subject: Subject) -> Iterable[str]:
+    trials = subject.trials
+    if trials.empty or not (trials["weight"] > 0).any():
+        return
+    drawn = trials[(trials["weight"] > 0) | trials["stopped"]].groupby(["loss", "noise", "seed"]).size()
+    beyond = int((~trials["stopped"] & (trials["weight"] == 0)).sum())
+    parameters = ", and parameters of the loss" if "parameters" in subject.study.provenance.get("tune", ()) else ""
+    yield (
+        f"Every loss had the same number of trials, {int(drawn.median())} in each replicate: learning rate and weight decay"
+        f"{parameters}, spread evenly over their ranges."
+    )
+    if trials["stopped"].any():
+        yield (
+            "All trials trained for a third of the epochs. Then the best third on the validation rows, and one of the others, "
+            f"drawn by chance, trained to the end; the other {int(trials['stopped'].sum())} were stopped."
+        )
+    if beyond:
+        yield (
+            f"{counted(beyond, 'further trial')} went beyond a best learning rate at the edge of the range, or gave a second "
+            "chance, by the same rule for every loss, to what looked untrained."
+        )
+
+
+def _where(subject: Subject) -> Iterable[str]:
+    metric = spoken(subject.metric)
+    if subject.study.provenance.get("tune_on") == "clean":
+        yield f"Settings were chosen by {metric} on validation rows with labels as they are, and used at every noise level."
+    elif subject.study.caution:  # an old study: on the first noise for all, or on each
+        yield f"Learning rates were chosen by {metric} on the validation rows."
+    elif len(subject.noises) > 1:
+        yield f"Settings were chosen at each noise level by {metric} on validation rows as noisy as the training rows."
+    else:
+        yield f"Settings were chosen by {metric} on the validation rows."
+    if subject.study.provenance.get("class_weight") == "balanced":
+        yield "Rare classes weigh more: every class has the same weight in all losses."
+
+
+def _references(subject: Subject) -> Iterable[str]:
+    if len(subject.references):
+        names = ", ".join(map(str, subject.references["reference"].unique()))
+        yield f"References ({names}) learnt from the same rows and wrong labels, tuned on the same validation rows."
+
+
+def _comparison(subject: Subject) -> Iterable[str]:
+    overlap = subject.study.overlap
+    if overlap.ratio:
+        shared = "test rows" if not overlap.rows else "validation rows"
+        yield (
+            "Replicates share rows, and agree more than fresh data would: the variance of a mean difference is taken as (1/J + "
+            f"{overlap.ratio:.2f}) s\N{SUPERSCRIPT TWO} (Nadeau and Bengio), with {shared} at {percent(overlap.ratio)} of the "
+            "rows learnt from."
+        )
+    if overlap.rows:
+        yield "All replicates are judged on the same test rows; what other rows might give is added to every interval."
+    yield (
+        f"Losses are tested against {subject.baseline}, corrected for their number (Holm). The interval beside a verdict is the "
+        "one that the verdict uses."
+    )
+    yield "A run that diverged counts with the last predictions that were finite, and its loss is not recommended."
+    yield _rows(subject)
+
+
+def _rows(subject: Subject) -> str:
+    advised = subject.results[
+        (subject.results["loss"] == subject.advice.loss) & (subject.results["noise"] == subject.advice.noise)
+    ]
+    rows, accuracy = len(subject.study.test_labels(int(advised["seed"].iloc[0]))), float(advised["accuracy"].mean())
+    sampling = 100 * (max(accuracy * (1 - accuracy), 0.0) / rows) ** 0.5
+    return f"The {rows} test rows of a replicate leave its accuracy uncertain by {sampling:.1f} points."

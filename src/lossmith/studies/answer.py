@@ -1,0 +1,103 @@
+"""The answer of a study: all that it knows, given to the statistics that judge it."""
+
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+
+from lossmith.statistics.caveats import guessing
+from lossmith.statistics.overlapping import Overlap, row_scores, row_variance
+from lossmith.statistics.recommendation import Recommendation, recommend
+from lossmith.studies.settings import CLEAN, Settings
+
+__all__ = ["AnsweringStudy", "answer_of", "shared_rows_variance"]
+
+
+class AnsweringStudy(Protocol):
+    """A study, as far as its answer needs one."""
+
+    settings: Settings
+
+    @property
+    def results(self) -> pd.DataFrame: ...  # noqa: D102 - as Study has them
+    @property
+    def trials(self) -> pd.DataFrame: ...  # noqa: D102
+    @property
+    def references(self) -> pd.DataFrame: ...  # noqa: D102
+    @property
+    def metric(self) -> str: ...  # noqa: D102
+    @property
+    def overlap(self) -> Overlap: ...  # noqa: D102
+    @property
+    def validation_rows(self) -> int: ...  # noqa: D102
+    @property
+    def classes(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def caution(self) -> str: ...  # noqa: D102
+    @property
+    def unfinished(self) -> str: ...  # noqa: D102
+    def test_labels(self, seed: int = 0) -> np.ndarray: ...  # noqa: D102
+    def test_probabilities(self, run: int) -> np.ndarray: ...  # noqa: D102
+
+
+def answer_of(study: AnsweringStudy) -> Recommendation:
+    """Return which loss to train with, how sure that is, and on what evidence.
+
+    Args:
+        study: One that has results.
+
+    Returns:
+        The recommendation.
+
+    Raises:
+        ValueError: If no cell has finished.
+    """
+    results = study.results
+    first = 0 if results.empty else int(results["seed"].min())
+    labels = study.test_labels(first) if len(results) else np.empty(0, int)
+    found = recommend(
+        results,
+        baseline=study.settings.losses[0],
+        metric=study.metric,
+        trials=study.trials if study.settings.searched else None,
+        references=study.references,
+        overlap=study.overlap,
+        row_variance=lambda loss, other, noise: shared_rows_variance(study, loss, other, noise),
+        validation_rows=study.validation_rows,
+        class_shares=(np.bincount(labels, minlength=len(study.classes)) / max(1, len(labels))).tolist(),
+        noisy_labels=_share_of_wrong_labels(study),
+    )
+    said = [*guessing(results, labels), *([study.caution] if study.caution else [])]
+    return replace(found, evidence=(*found.evidence, *said), unfinished=study.unfinished)
+
+
+def _share_of_wrong_labels(study: AnsweringStudy) -> float | None:
+    """Return how many labels of the data themselves are wrong, where a column knows; None where nothing is known."""
+    results = study.results
+    own = results.loc[results["noise"] == CLEAN, "noise_rate"]
+    return float(own.mean()) if len(own) and own.mean() > 0 else None
+
+
+def shared_rows_variance(study: AnsweringStudy, loss: str, other: str, noise: str) -> float:
+    """Return what other test rows would add to the variance of a mean difference, where all replicates share theirs.
+
+    Args:
+        study: One that has results.
+        loss: One of its losses.
+        other: What it is compared with.
+        noise: One of its noises.
+
+    Returns:
+        A variance; 0 where replicates draw their test rows.
+    """
+    if not study.overlap.rows:
+        return 0.0
+    results = study.results
+    at_noise = results[results["noise"] == noise].set_index(["loss", "seed"])["run"]
+    seeds = [seed for seed in at_noise.index.unique("seed") if (loss, seed) in at_noise and (other, seed) in at_noise]
+    scores = [
+        [row_scores(study.metric, study.test_probabilities(int(at_noise[name, seed])), study.test_labels(seed)) for seed in seeds]
+        for name in (loss, other)
+    ]
+    return row_variance(np.array(scores[0]), np.array(scores[1])) if seeds else 0.0

@@ -1,0 +1,1 @@
+"""Classical models, tuned and of bounded cost, beside which losses are judged."""

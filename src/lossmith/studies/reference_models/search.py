@@ -1,0 +1,122 @@
+"""The choice of a setting on validation rows, at a bounded cost."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lossmith.studies.reference_models.families import Family, Place
+from lossmith.studies.reference_models.predictions import FittedModel, fitted_model
+
+__all__ = ["Chosen", "Clock", "Labels", "Score", "choose"]
+
+Score = Callable[[FittedModel, Any, np.ndarray], float]
+"""Takes a model, inputs and labels, and returns how good the model is there; higher is better."""
+
+_PART = 1_500  # training rows that settings are tried on, where there are more than twice as many
+_VALIDATION_PART = 2_000
+_FINALISTS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What is to be learnt."""
+
+    train: np.ndarray
+    """The class of each training row of the inputs, in their order."""
+    validation: np.ndarray
+    num_classes: int
+
+    def part(self, rows: int, step: int = 1) -> "Labels":
+        """Return those of the first training rows, and of validation rows ``step`` apart."""
+        return Labels(self.train[:rows], self.validation[::step], self.num_classes)
+
+
+class Clock:
+    """Tells when the time of all models together is over."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.end = float("inf") if seconds is None else time.perf_counter() + seconds
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no further setting should be tried."""
+        return time.perf_counter() > self.end
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The model of a family that is best on validation rows."""
+
+    model: FittedModel
+    setting: dict[str, float]
+    in_time: bool = True
+    """Whether no setting was left out for want of time."""
+
+
+def choose(family: Family, labels: Labels, score: Score, clock: Clock) -> Chosen:
+    """Try the first settings of a family, then those around the best of them; of equally good ones the simplest is chosen.
+
+    Where there are many training rows, settings are tried on a part of them, and the two best are fitted to all.
+
+    Args:
+        family: Models and settings.
+        labels: Those of the rows of the family's view.
+        score: What is to be as high as possible on validation rows.
+        clock: Ends the search early; one setting is always tried.
+
+    Returns:
+        The best model found, fitted. Where nothing can be chosen, for want of validation rows or of a second class, its
+        setting is the one in the middle of the first ones.
+    """
+    whole = _Trials(family, labels.part(family.most_rows), score, clock)
+    first = family.first_places()
+    if not len(labels.validation) or len(np.unique(whole.labels.train)) < 2:
+        middle = first[len(first) // 2]
+        return Chosen(whole.fit(middle), family.setting(middle))
+    many = len(whole.labels.train) > 2 * _PART
+    step = -(-len(labels.validation) // _VALIDATION_PART)
+    search = _Trials(family, labels.part(_PART, step), score, clock, step) if many else whole
+    search.run(first)
+    search.run(family.near(search.best()[0]))
+    if many:
+        whole.run(search.best(_FINALISTS))
+    return Chosen(whole.model, family.setting(whole.best()[0]), search.in_time and whole.in_time)
+
+
+@dataclass
+class _Trials:
+    """Settings of a family that were tried on the same rows."""
+
+    family: Family
+    labels: Labels
+    score: Score
+    clock: Clock
+    step: int = 1
+    """From one validation row that is used to the next."""
+    scores: dict[Place, float] = field(default_factory=dict)
+    in_time: bool = True
+
+    def fit(self, place: Place) -> FittedModel:
+        """Return the model at a place."""
+        estimator, labels = self.family.make(**self.family.setting(place)), self.labels
+        return fitted_model(estimator, self.family.view.train[: len(labels.train)], labels.train, labels.num_classes)
+
+    def run(self, places: Iterable[Place]) -> None:
+        """Try the places that have not been tried, while there is time, and keep the model of the best of all."""
+        for place in places:
+            if place in self.scores:
+                continue
+            if self.scores and self.clock.is_over:
+                self.in_time = False
+                return
+            model = self.fit(place)
+            self.scores[place] = self.score(model, self.family.view.validation[:: self.step], self.labels.validation)
+            if self.best()[0] == place:
+                self.model = model
+
+    def best(self, number: int = 1) -> list[Place]:
+        """Return the best places, and of equally good ones the simplest."""
+        return sorted(self.scores, key=lambda place: (-self.scores[place], place))[:number]

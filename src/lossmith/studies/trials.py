@@ -1,0 +1,133 @@
+"""Which settings are tried: the same number for every loss, drawn anew in every replicate.
+
+They fill their ranges evenly (a Latin hypercube): each of ``n`` trials has a learning rate in another ``n``-th of the range,
+and likewise the weight decay and the parameters of the loss, each in an order of its own. All losses and noises of a replicate
+are tried with the same rates and decays, so that no loss is lucky with its draw.
+"""
+
+from collections.abc import Mapping
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from lossmith.objectives.search_spaces import search_space, with_parameters
+from lossmith.studies.settings import Settings
+from lossmith.training.recipe import Cell, Run
+from lossmith.training.seeds import derived_seed
+
+__all__ = ["Setting", "drawn_settings", "expression_of", "seed_of_draws", "trial_runs"]
+
+RATES = {"sgd": (0.003, 0.5), "adadelta": (0.1, 3.0)}
+ADAPTIVE_RATES = (1e-4, 2e-2)
+"""The range of learning rates of each optimizer, and of all others: wide, as the best rate depends on loss, data and noise."""
+DECAYS = {"adamw": (1e-3, 1.0)}
+USUAL_DECAYS = (1e-5, 1e-2)
+"""The same of weight decays; a third of the trials has none."""
+WITHOUT_DECAY = 1 / 3
+
+
+class Setting(NamedTuple):
+    """What a trial is trained with."""
+
+    learning_rate: float
+    weight_decay: float
+    parameters: str = ""
+    """Of the loss, as its expression has them: ``q=0.5``; empty where they are as the loss has them."""
+
+
+def drawn_settings(settings: Settings, loss: str, seed: int, *, own: bool = False) -> list[Setting]:
+    """Return the settings that are tried for a loss in a replicate.
+
+    Args:
+        settings: Those of the study.
+        loss: An expression, whose parameters are tuned where the study does that.
+        seed: The replicate.
+        own: Whether the loss is the user's own, of whose parameters nothing is known.
+
+    Returns:
+        As many as the study tries, all different in general.
+
+    >>> [setting.learning_rate for setting in drawn_settings(Settings(rates=(0.1, 0.3)), "ce", 0)]
+    [0.1, 0.3]
+    """
+    if settings.rates:
+        return [Setting(*both) for both in product(settings.rates, settings.decays or (0.0,))]
+    trials = settings.trials_of_a_cell
+    rates = [_scaled(share, *RATES.get(settings.recipe.optimizer, ADAPTIVE_RATES)) for share in _shares(trials, seed, "rate")]
+    decays = _decays(settings, seed)
+    parameters = [""] * trials
+    if "parameters" in settings.tune and not own:
+        parameters = _drawn_parameters(loss, trials, seed)
+    return [Setting(*each) for each in zip(rates, decays, parameters, strict=True)]
+
+
+def trial_runs(settings: Settings, cell: Cell, *, own: bool = False) -> list[Run]:
+    """Return the trials of a cell."""
+    seed = seed_of_draws(settings, cell.loss, cell.seed)
+    return [Run(*cell, *setting) for setting in drawn_settings(settings, cell.loss, seed, own=own)]
+
+
+def seed_of_draws(settings: Settings, loss: str, seed: int) -> int:
+    """Return the seed by which initial weights, batches and trials of a loss are drawn in a replicate.
+
+    Args:
+        settings: Those of the study, which say whether losses have their draws in common.
+        loss: Its name.
+        seed: The replicate.
+
+    Returns:
+        The replicate itself, or a seed of the loss's own.
+
+    >>> seed_of_draws(Settings(), "ce", 3), seed_of_draws(Settings(draws="own"), "ce", 3) > 3
+    (3, True)
+    """
+    return seed if settings.draws == "common" else derived_seed(seed, f"draws of {loss}")
+
+
+def expression_of(loss: str, parameters: str) -> str:
+    """Return the expression of a loss with the parameters of a trial.
+
+    >>> expression_of("gce", "q=0.5"), expression_of("gce", "")
+    ('gce(q=0.5)', 'gce')
+    """
+    if not parameters:
+        return loss
+    given = (part.partition("=") for part in parameters.split(", "))
+    return with_parameters(loss, {name: float(value) for name, _, value in given})
+
+
+def _decays(settings: Settings, seed: int) -> list[float]:
+    shares = _shares(settings.trials_of_a_cell, seed, "decay")
+    if settings.decays:
+        return [settings.decays[int(share * len(settings.decays))] for share in shares]
+    low, high = DECAYS.get(settings.recipe.optimizer, USUAL_DECAYS)
+    rest = 1 - WITHOUT_DECAY
+    return [0.0 if share < WITHOUT_DECAY else _scaled((share - WITHOUT_DECAY) / rest, low, high) for share in shares]
+
+
+def _drawn_parameters(loss: str, trials: int, seed: int) -> list[str]:
+    space = search_space(loss)
+    columns = {name: [within.at(share) for share in _shares(trials, seed, f"parameter {name}")] for name, within in space.items()}
+    return [_written({name: values[trial] for name, values in columns.items()}) for trial in range(trials)]
+
+
+def _written(parameters: Mapping[str, float]) -> str:
+    return ", ".join(f"{name}={_rounded(value)!r}" for name, value in parameters.items())
+
+
+def _shares(trials: int, seed: int, purpose: str) -> list[float]:
+    """Return a number in every ``trials``-th of [0, 1), in an order by chance."""
+    generator = np.random.default_rng(derived_seed(seed, f"trials {purpose}"))
+    shares: list[float] = ((generator.permutation(trials) + generator.random(trials)) / trials).tolist()
+    return shares
+
+
+def _scaled(share: float, low: float, high: float) -> float:
+    """Return the place of a share in a range in which all scales are alike."""
+    return _rounded(low * (high / low) ** share)
+
+
+def _rounded(value: float) -> float:
+    """Three digits are enough to tell settings apart, and can be read."""
+    return float(f"{value:.3g}")

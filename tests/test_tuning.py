@@ -1,0 +1,223 @@
+"""Equal tuning: which settings are tried, which counts, what is tried beyond, and what a study costs."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from lossmith.data import load_data
+from lossmith.studies import compare
+from lossmith.studies.procedure import race_of
+from lossmith.studies.replicates import Replicates, overlap_of
+from lossmith.studies.settings import Settings, settings_from
+from lossmith.studies.time_plan import LONGEST_SECONDS, Cost, plan_in_time, trainings_of
+from lossmith.studies.trials import RATES, drawn_settings, expression_of
+from lossmith.studies.tuning import best_trial, edge_runs, second_chance_runs
+from lossmith.training.recipe import Cell, Recipe
+
+CELL = Cell("ce", "none", 0)
+SETTINGS = Settings(recipe=Recipe(epochs=30), seeds=5, trials=9, losses=("ce", "gce"))
+
+
+def trial(rate: float, score: float, **more) -> dict:
+    plain = {"weight_decay": 0.0, "parameters": "", "epochs": 0, "stopped": False, "stands_for": 1.0, "diverged": False}
+    return {"learning_rate": rate, "validation_score": score, **plain, **more}
+
+
+def test_trials_fill_their_range_evenly_and_differ_between_replicates():
+    low, high = RATES["sgd"]
+    for seed in range(20):
+        drawn = drawn_settings(SETTINGS, "ce", seed)
+        places = sorted(np.log([setting.learning_rate / low for setting in drawn]) / np.log(high / low) * 9)
+        # Rates are rounded to three digits, half a percent at most: a hundredth of a ninth of the range.
+        assert all(number - 0.01 <= place <= number + 1.01 for number, place in enumerate(places))
+        assert sum(setting.weight_decay == 0 for setting in drawn) == 3
+        assert drawn == drawn_settings(SETTINGS, "gce", seed)
+    assert drawn_settings(SETTINGS, "ce", 0) != drawn_settings(SETTINGS, "ce", 1)
+
+
+def test_rates_and_decays_that_the_user_gives_are_a_grid():
+    given = replace(SETTINGS, rates=(0.1, 0.3), decays=(0.0, 1e-3))
+    assert [tuple(setting)[:2] for setting in drawn_settings(given, "ce", 3)] == [(0.1, 0), (0.1, 1e-3), (0.3, 0), (0.3, 1e-3)]
+    assert given.trials_of_a_cell == 4
+    assert race_of(given) is None
+    only_decays = replace(SETTINGS, decays=(0.0, 1e-3))
+    assert {setting.weight_decay for setting in drawn_settings(only_decays, "ce", 0)} == {0.0, 1e-3}
+
+
+def test_parameters_are_tuned_where_asked_for():
+    tuned = replace(SETTINGS, tune=("parameters",))
+    drawn = drawn_settings(tuned, "gce", 0)
+    assert len({setting.parameters for setting in drawn}) == 9
+    assert all(expression_of("gce", setting.parameters).startswith("gce(q=") for setting in drawn)
+    assert {setting.parameters for setting in drawn_settings(tuned, "ce", 0)} == {""}
+    assert {setting.parameters for setting in drawn_settings(tuned, "mine", 0, own=True)} == {""}
+
+
+def test_the_best_trial_was_trained_to_the_end_and_did_not_diverge():
+    trials = [trial(0.1, 0.9, stopped=True), trial(0.2, 0.8), trial(0.3, 0.95, diverged=True), trial(0.4, 0.8)]
+    assert best_trial(trials)["learning_rate"] == 0.2
+
+
+@pytest.mark.parametrize(
+    ("scores", "beyond"), [([0.7, 0.8, 0.9], [0.6, 1.2]), ([0.9, 0.8, 0.7], [0.05, 0.025]), ([0.7, 0.9, 0.8], [])]
+)
+def test_a_best_rate_at_the_edge_is_followed(scores, beyond):
+    trials = [trial(rate, score) for rate, score in zip((0.1, 0.2, 0.3), scores, strict=True)]
+    assert [run.learning_rate for run in edge_runs(SETTINGS, CELL, trials)] == beyond
+    assert edge_runs(replace(SETTINGS, rates=(0.1, 0.2, 0.3)), CELL, trials) == []
+
+
+def test_an_edge_is_followed_twice_at_most():
+    trials = [trial(rate, rate) for rate in (0.1, 0.2, 0.3)]
+    for rounds in (1, 2):
+        further = edge_runs(SETTINGS, CELL, trials)
+        assert len(further) == 2, rounds
+        trials += [trial(run.learning_rate, run.learning_rate, stands_for=0.0) for run in further]
+    assert edge_runs(SETTINGS, CELL, trials) == []
+
+
+def test_a_second_chance_has_more_epochs_and_a_larger_rate():
+    runs = second_chance_runs(SETTINGS, CELL, trial(0.1, 0.2, weight_decay=1e-3))
+    assert [(run.learning_rate, run.weight_decay, run.epochs) for run in runs] == [(0.1, 1e-3, 90), (0.3, 1e-3, 90)]
+
+
+def test_trials_that_are_stopped_count_for_what_they_trained():
+    # 9 trials for 10 of 30 epochs, then 3 and one more for the other 20: 9/3 + 4 * 2/3.
+    of_cell = 9 / 3 + 4 * 2 / 3
+    assert trainings_of(SETTINGS) == pytest.approx(2 * 3 * of_cell)
+    assert trainings_of(replace(SETTINGS, tune_on="clean")) == pytest.approx(2 * (of_cell + 2))
+
+
+def plan(cost: Cost, **given):
+    return plan_in_time(replace(SETTINGS, seeds=0, trials=0, **given), cost, epochs_given=False)
+
+
+def test_quick_studies_have_more_replicates():
+    found = plan(Cost(1e-4, 500, 0.0, 2))
+    assert found.settings.seeds == 20
+    assert found.settings.trials == 9
+    assert found.shrunk == ""
+
+
+def test_long_studies_are_shrunk_rows_first():
+    found = plan(Cost(5.0, 50_000, 10.0, 2))
+    assert found.settings.seeds == 5
+    assert 500 <= found.settings.train_rows < 50_000
+    assert found.seconds <= LONGEST_SECONDS
+    assert f"{found.settings.train_rows} of 50000 training rows in each replicate" in found.shrunk
+    assert found.shrunk.endswith("h")
+    longer = plan(Cost(100.0, 50_000, 10.0, 2))
+    assert longer.settings.trials < 9
+    assert longer.settings.train_rows == 500
+
+
+def test_minutes_decide_how_many_replicates_there_are():
+    cost = Cost(0.01, 1000, 0.5, 2)
+    few, many = plan(cost, minutes=2.0), plan(cost, minutes=4.0)
+    assert 5 <= few.settings.seeds < many.settings.seeds <= 20
+    assert few.seconds <= 120
+    assert many.seconds <= 240
+
+
+def test_what_the_user_gave_is_not_shrunk():
+    settings = replace(SETTINGS, seeds=7, trials=12, train_rows=3000)
+    found = plan_in_time(settings, Cost(100.0, 50_000, 10.0, 2), epochs_given=True)
+    assert found.settings == settings
+    assert found.shrunk == ""
+
+
+def test_training_rows_are_drawn_by_class():
+    data = load_data("digits")
+    settings = replace(SETTINGS, data="digits", train_rows=200)
+    for seed in (0, 1):
+        own = Replicates(settings, "digits", data).data(seed)
+        counts = torch.bincount(own.labels[own.train])
+        assert len(own.train) == 200
+        assert counts.min() >= 18
+        assert counts.max() <= 22
+
+
+def test_replicates_overlap_by_what_they_share():
+    data = [load_data("digits", seed=seed) for seed in (0, 1)]
+    assert overlap_of(*data).ratio == pytest.approx(len(data[0].test) / (1797 - len(data[0].test)))
+    fixed = [replace(one, test=data[0].test) for one in data]
+    assert overlap_of(*fixed).rows
+    assert overlap_of(*fixed).ratio == pytest.approx(len(data[0].validation) / len(data[0].train))
+    assert overlap_of(data[0], data[0]).ratio == 0
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    options = {"losses": "ce,mae", "noise": [0, 0.2], "seeds": 2, "epochs": 6, "trials": 6, "workers": 1, "progress": False}
+    return compare("wine", output=tmp_path_factory.mktemp("wine"), **options)
+
+
+def test_a_whole_procedure(tuned):
+    trials = tuned.trials
+    for key, cell in trials.groupby(["loss", "noise", "seed"]):
+        drawn = cell[cell.stopped | (cell.weight > 0)]
+        assert len(drawn) == 6, key
+        assert drawn.weight.sum() == 6
+        assert drawn.stopped.sum() == 3
+        assert cell.counts.sum() == 1
+        assert not cell[cell.counts].stopped.any()
+    rates = trials[trials.stopped | (trials.weight > 0)].groupby(["seed", "loss", "noise"]).learning_rate.agg(frozenset)
+    assert rates.groupby("seed").nunique().eq(1).all()
+    assert {"largest class", "logistic regression"} < set(tuned.references.reference)
+    assert len(tuned.references) == tuned.references.reference.nunique() * 4
+
+
+def test_predictions_are_kept_of_what_counts_alone(tuned):
+    counting = set(tuned.results.run)
+    for run in tuned.trials.run:
+        assert bool(tuned.store.kept(run)) is (run in counting)
+
+
+def test_clean_labels_choose_for_all_noises_where_asked(tmp_path):
+    options = {"losses": "ce", "seeds": 1, "epochs": 4, "trials": 4, "references": False, "progress": False, "workers": 1}
+    study = compare("wine", noise=[0, 0.4], tune_on="clean", output=tmp_path, **options)
+    counting = study.results.set_index("noise")
+    same = ["learning_rate", "weight_decay"]
+    assert counting.loc["none", same].tolist() == counting.loc["symmetric(0.4)", same].tolist()
+    assert len(study.trials[study.trials.noise == "symmetric(0.4)"]) in (1, 3)  # with its second chance
+
+
+def test_one_rate_and_one_seed_train_once(tmp_path):
+    study = compare("wine", losses="ce", noise=0, seeds=1, rates=0.1, epochs=2, output=tmp_path, progress=False, workers=1)
+    assert len(study.trials) == 1
+
+
+def test_what_was_left_open_stays_as_it_was_found(tmp_path):
+    options = {"losses": "ce", "noise": 0, "minutes": 0.01, "references": False, "progress": False, "workers": 1}
+    first = compare("iris", output=tmp_path, **options)
+    again = compare("iris", output=tmp_path, **options)
+    assert again.settings == first.settings
+    assert first.settings.seeds == 5
+    assert first.settings.trials <= 9
+    more = compare("iris", output=tmp_path, **{**options, "seeds": 6})
+    assert more.results.seed.nunique() == 6
+
+
+def test_classes_can_be_weighed(tmp_path):
+    generator = np.random.default_rng(0)
+    labels = np.repeat([0, 1], [360, 40])
+    frame = pd.DataFrame({"x": generator.normal(size=400) + 1.5 * labels, "y": labels})
+    options = {"noise": 0, "seeds": 2, "epochs": 10, "trials": 4, "references": False, "progress": False, "workers": 1}
+    found = {
+        how: compare(
+            frame, target="y", losses="ce", class_weight=how, metric="balanced-accuracy", output=tmp_path / how, **options
+        )
+        for how in ("none", "balanced")
+    }
+    means = {how: study.results.balanced_accuracy.mean() for how, study in found.items()}
+    assert means["balanced"] > means["none"] + 0.05
+
+
+def test_settings_are_read_by_the_names_they_have_on_the_command_line():
+    settings = settings_from({"metric": "balanced-accuracy", "tune": "settings,parameters", "decays": [0, 0.1], "minutes": 3})
+    assert settings.metric == "balanced_accuracy"
+    assert settings.tune == ("settings", "parameters")
+    assert settings.decays == (0.0, 0.1)
