@@ -359,6 +359,16 @@ class TestReport:
         page.goto(write_report(fresh).as_uri())
         assert page.locator(", ".join(f"#{name}" for name in SECTIONS)).count() == 0
 
+    @pytest.mark.usefixtures("analysis")
+    def test_losses_whose_runs_went_missing_are_compared_with_nothing(self, study, tmp_path):
+        folder = copytree(study.folder, tmp_path / "copied")
+        with sqlite3.connect(folder / "study.sqlite") as connection:
+            connection.execute("DELETE FROM run WHERE loss = 'bi-tempered'")
+        connection.close()
+        text = write_report(open_study(folder)).read_text()
+        assert 'id="temperature"' in text
+        assert 'id="agreement"' not in text
+
     def test_a_single_run_is_compared_with_nothing(self, page, observed, tmp_path, capsys):
         how = {"losses": ["ce"], "noise": [0], "rows": 200, "keep": ["weights"], **QUICK, "seeds": 1, "epochs": 1}
         single = compare("digits", output=tmp_path / "single", **how)

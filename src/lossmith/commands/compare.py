@@ -40,7 +40,7 @@ def _add_study(group: Any) -> None:
         metavar="LIST",
         help="losses or objectives, such as ce,gce(q=0.5); the first is the baseline",
     )
-    group.add_argument("--noise", metavar="LIST", help="such as 0,0.2,pair(0.3) (default: 0,0.2,0.4)")
+    group.add_argument("--noise", metavar="LIST", help="such as 0,0.2,pair(0.3) (default: 0,0.2)")
     group.add_argument("--seeds", type=int, metavar="N", help="replicates, each with its own split (default: what fits)")
     group.add_argument("--metric", metavar="NAME", help="accuracy, balanced-accuracy, macro-f1, nll, brier or top5")
     group.add_argument("--minutes", type=float, metavar="N", help="the time to use (default: 15 at most, less for small data)")

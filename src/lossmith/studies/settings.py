@@ -50,7 +50,7 @@ class Settings:
     data: str = "digits"
     losses: tuple[str, ...] = ()
     """The first is the baseline. None stands for a sensible set."""
-    noise: tuple[str, ...] = ("0", "0.2", "0.4")
+    noise: tuple[str, ...] = ("0", "0.2")
     seeds: int = 0
     """Replicates of the whole procedure; 0 stands for as many as fit, five at least."""
     trials: int = 0

@@ -27,7 +27,7 @@ from lossmith.training.workers import train_all
 
 __all__ = ["Cost", "TimePlan", "measured_cost", "plan_in_time", "trainings_of"]
 
-USUAL_SECONDS = 90.0
+USUAL_SECONDS = 80.0
 """What quick studies use for further replicates."""
 LONGEST_SECONDS = 15 * 60.0
 FEWEST_TRIALS = 4

@@ -26,22 +26,29 @@ _CAPTION = (
 
 def section(subject: Subject) -> Section | None:
     """Return heat maps and a dendrogram for each noise level; nothing where no analysis was made or there is one run."""
+    known = {series.name for series in subject.series}
 
     def body(analysis: Analysis) -> Markup | None:
-        return _drawings(subject, analysis) if analysis.brackets else None
+        # Since the analysis was made, runs may have gone missing, and with them all results of a loss.
+        return _drawings(subject, analysis) if analysis.brackets and known.issuperset(_losses(analysis)) else None
 
     return analysis_section(subject, ("agreement", "Agreement"), (_LEAD, _CAPTION), body)
 
 
 def _drawings(subject: Subject, analysis: Analysis) -> Markup:
     looks = {series.name: series for series in subject.series}
-    losses = [str(run).rsplit(", seed ", 1)[0] for run in analysis.run_agreement.index]
+    losses = _losses(analysis)
     order = _mean_places(losses)
     maps = [_map("Same prediction", analysis.agreement["same_prediction"], order)]
     if analysis.ensembles is not None:
         maps.append(_map("Accuracy of ensembles", analysis.ensembles, [loss for loss in order if loss in analysis.ensembles]))
     tree = dendrogram("Runs by agreement", analysis.run_agreement, analysis.brackets, [looks[loss] for loss in losses])
     return element("div", maps[0], tree, *maps[1:], class_="panels")
+
+
+def _losses(analysis: Analysis) -> list[str]:
+    """Return the loss of each run, in the order of the leaves."""
+    return [str(run).rsplit(", seed ", 1)[0] for run in analysis.run_agreement.index]
 
 
 def _mean_places(losses: list[str]) -> list[str]:
