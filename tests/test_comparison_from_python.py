@@ -98,6 +98,7 @@ def test_what_cannot_work_fails_before_training_and_leaves_nothing(table, capsys
         (["--model", "resnet20"], "resnet20 takes images"),
         (["--losses", "smooth-topk"], "k must be < number of classes 2, got 5"),
         (["--test-share", "0"], "has no test split to compare losses on"),
+        (["--metric", "top5"], "metric top5 needs more than 5 classes, got 2."),
         (["--validation-share", "0"], "has no validation split to choose by; give one of --rates, got 9 trials"),
         (["--losses", "gce(q=0.5),gce(0.5)"], "got 'gce(q=0.5)' and 'gce(0.5)', which are the same"),
         (["--output", "table.csv"], "table.csv must be a folder, got a file"),

@@ -18,7 +18,7 @@ from lossmith.studies.tuning import best_trial, edge_runs, second_chance_runs
 from lossmith.training.recipe import Cell, Recipe
 
 CELL = Cell("ce", "none", 0)
-SETTINGS = Settings(recipe=Recipe(epochs=30), seeds=5, trials=9, losses=("ce", "gce"))
+SETTINGS = Settings(recipe=Recipe(epochs=30), noise=("0", "0.2", "0.4"), seeds=5, trials=9, losses=("ce", "gce"))
 
 
 def trial(rate: float, score: float, **more) -> dict:

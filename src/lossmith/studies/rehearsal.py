@@ -6,6 +6,7 @@ from lossmith.data import PreparedData, make_noise
 from lossmith.data.noise.class_noise import SymmetricNoise
 from lossmith.losses import ClassificationLoss
 from lossmith.objectives.objective import Objective
+from lossmith.studies.measures import GUESSES
 from lossmith.studies.settings import Settings
 from lossmith.training.job import Build, Job
 from lossmith.training.recipe import Run
@@ -17,9 +18,11 @@ ROWS = 2
 
 
 def check_splits(settings: Settings, data: PreparedData) -> None:
-    """Raise an error if a split is empty that the study needs."""
+    """Raise an error if a split is empty that the study needs, or there are too few classes for its metric."""
     if not len(data.test):
         raise ValueError(f"compare: {data.name} has no test split to compare losses on; give a test_share above 0.")
+    if settings.metric == "top5" and data.num_classes <= GUESSES:
+        raise ValueError(f"compare: metric top5 needs more than {GUESSES} classes, got {data.num_classes}.")
     if settings.searched and not len(data.validation):
         trials = settings.trials_of_a_cell
         raise ValueError(f"compare: {data.name} has no validation split to choose by; give one of --rates, got {trials} trials.")
