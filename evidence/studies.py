@@ -21,7 +21,7 @@ __all__ = ["NOISE", "WHOLE", "Command", "export", "share", "write_settings"]
 
 NICENESS = 15
 NOISE = (0.0, 0.2)
-WHOLE = {"trials": USUAL_TRIALS, "train_rows": 10 * MOST_ROWS}
+WHOLE: Mapping[str, Any] = {"trials": USUAL_TRIALS, "train_rows": 10 * MOST_ROWS}
 """What a study has unless time is short: said here, so that a slow or busy machine does not make it smaller."""
 
 

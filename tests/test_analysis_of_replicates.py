@@ -127,14 +127,6 @@ class TestTooFewSharedRows:
         assert "only runs of the same replicate are compared" in page.inner_text("main")
         assert observed.errors == []
 
-    def test_rows_that_each_replicate_draws_from_more_are_not_the_same(self, tmp_path):
-        """They have the same numbers in a study of some rows, and are others."""
-        some = compare("digits", losses=["ce", "mae"], noise=[0], rows=1700, output=tmp_path, **{**QUICK, "epochs": 1})
-        assert len(set(some.load(0).test.tolist()) & set(some.load(1).test.tolist())) > 50
-        found = analyse(some)["none"]
-        assert "and two have none in common: only runs of the same replicate are compared" in found.notes[0]
-        assert np.isnan(found.agreement["same_prediction"].loc["ce", "ce"])
-
     def test_losses_that_are_never_in_the_same_replicate(self, small_study, monkeypatch):
         """There is nothing to compare them by, and no tree."""
         bad = {row.run for row in each_run(small_study) if (row.loss, row.seed) in {("ce", 0), ("gce", 1)}}

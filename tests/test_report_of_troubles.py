@@ -59,11 +59,15 @@ def test_what_looks_untrained_is_marked_with_its_reason(opened):
     row = opened.locator("#results .case:visible tbody tr", has_text="mae").filter(has=opened.get_by_text("mae", exact=True))
     mark = row.locator("td").nth(2).locator("abbr").first
     assert mark.inner_text() == "\N{DAGGER}"
-    assert mark.get_attribute("title") == "predicts one class in 5 of 5 replicates"
+    assert mark.get_attribute("title") == "looks untrained: predicts one class, in 5 of 5 replicates"
     assert row.locator("td").nth(0).locator("abbr").count() == 0
     notes = opened.locator("#results .notes li").all_inner_texts()
-    assert notes[0] == "\N{DAGGER} looks untrained: mae at symmetric(0.4), predicts one class in 5 of 5 replicates."
-    assert "sce at none, trained for more epochs in 1 of 5 replicates" in notes[1]
+    assert notes[0] == "\N{DAGGER} looks untrained: mae at symmetric(0.4), predicts one class, in 5 of 5 replicates."
+    assert notes[1].startswith(
+        "(\N{DAGGER}) looks untrained in fewer than half of the replicates: label-smoothing(alpha=0.1) at none, "
+    )
+    assert notes[1].endswith(", still rising at the end, in 1 of 5 replicates.")
+    assert "sce at none, in 1 of 5 replicates" in notes[2]
     opened.select_option("#choice-difference", label="symmetric(0.4): 36 % wrong labels")
     faint = opened.locator("#figure-differences .case:visible tr.untrained")
     assert faint.locator("th").inner_text().startswith("mae")

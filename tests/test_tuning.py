@@ -221,3 +221,9 @@ def test_settings_are_read_by_the_names_they_have_on_the_command_line():
     assert settings.metric == "balanced_accuracy"
     assert settings.tune == ("settings", "parameters")
     assert settings.decays == (0.0, 0.1)
+
+
+def test_fewer_rows_are_the_same_rows_in_every_replicate():
+    first, second = (load_data("digits", rows=300, replicate=number) for number in (0, 1))
+    assert torch.equal(first.labels, second.labels)
+    assert not torch.equal(first.test, second.test)

@@ -46,6 +46,7 @@ def load_data(
     validation_share: float = 0.15,
     test_share: float = 0.2,
     seed: int = 0,
+    replicate: int = 0,
     rows: int | None = None,
     text: str = "ngrams",
     resize: int | tuple[int, int] | None = None,
@@ -68,6 +69,7 @@ def load_data(
         validation_share: Share of the rows to divide that become the validation split, where the source has none.
         test_share: The same of the test split.
         seed: Decides which rows these are. Every class is divided in the same proportion.
+        replicate: Divides the same rows in another way for each number.
         rows: How many rows to use at most, drawn by chance in the proportions of classes; all if not given. Rows that the source
             marks as test are all used, and do not count.
         text: Whether texts become hashed ``ngrams``, beside all other columns, or ``words`` in their order, alone.
@@ -89,7 +91,7 @@ def load_data(
     """
     if isinstance(source, PreparedData):
         return source
-    _check_arguments(source, text, seed, folder)
+    _check_arguments(source, text, seed, replicate, folder)
     resize = _checked_sides(resize)
     roles = Roles(target, true_label, split_column, groups)
     parts = {"": source, "validation": validation, "test": test}
@@ -97,17 +99,18 @@ def load_data(
     return _prepared(
         at_most(rows, _with_labels(_together(_all_opened(parts, resize, folder), roles, name or _name(source))), seed),
         Shares(validation_share, test_share),
-        seed,
+        seed + replicate,
         text,
     )
 
 
-def _check_arguments(source: Any, text: Any, seed: Any, folder: Any) -> None:
+def _check_arguments(source: Any, text: Any, seed: Any, replicate: Any, folder: Any) -> None:
     if source is None:
         raise TypeError("load_data: source must be a path, a name, a data frame or arrays, got None.")
     if text not in _TEXTS:
         raise ValueError(f"load_data: text must be 'ngrams' or 'words', got {quote(text)}.")
-    Limits(0, whole=True).check("seed", seed, owner="load_data")
+    for name, number in (("seed", seed), ("replicate", replicate)):
+        Limits(0, whole=True).check(name, number, owner="load_data")
     if folder is not None and not isinstance(folder, str | Path):
         raise TypeError(f"load_data: folder must be a path, got {quote(folder)}.")
 

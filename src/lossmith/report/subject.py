@@ -1,6 +1,7 @@
 """What a report is about: a study, the advice it gives, and how its losses and noise levels appear everywhere on the page."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -116,15 +117,23 @@ class Subject:
 
     @cached_property
     def untrained(self) -> dict[tuple[str, str], str]:
-        """Why a loss looks untrained at a noise, by both; those that look trained are left out."""
-        rows = untrained_losses(self.results).to_dict("records")
-        return {
-            (
-                str(row["loss"]),
-                str(row["noise"]),
-            ): f"{row['reason']} in {row['untrained']} of {counted(row['replicates'], 'replicate')}"
-            for row in rows
-        }
+        """Why a loss counts as untrained at a noise, by both; those that look trained are left out."""
+        counting = untrained_losses(self.results)
+        cells = set(zip(counting["loss"], counting["noise"], strict=True))
+        return {cell: why for cell, why in self._looks_untrained.items() if cell in cells}
+
+    @cached_property
+    def partly_untrained(self) -> dict[tuple[str, str], str]:
+        """The same of losses that look untrained in some replicates, though in fewer than half of them."""
+        return {cell: why for cell, why in self._looks_untrained.items() if cell not in self.untrained}
+
+    @cached_property
+    def _looks_untrained(self) -> dict[tuple[str, str], str]:
+        if "untrained" not in self.results:
+            return {}
+        cells = self.results.groupby(["loss", "noise"], sort=False)["untrained"]
+        found = {(str(loss), str(noise)): list(reasons.fillna("")) for (loss, noise), reasons in cells}
+        return {cell: _why(list(filter(None, reasons)), len(reasons)) for cell, reasons in found.items() if any(reasons)}
 
     @cached_property
     def second_chances(self) -> dict[tuple[str, str], str]:
@@ -133,7 +142,7 @@ class Subject:
             return {}
         again = self.results.groupby(["loss", "noise"], sort=False)["second_chance"].agg(["sum", "size"])
         return {
-            (str(loss), str(noise)): f"trained for more epochs in {row['sum']} of {counted(row['size'], 'replicate')}"
+            (str(loss), str(noise)): f"in {row['sum']} of {counted(row['size'], 'replicate')}"
             for (loss, noise), row in again[again["sum"] > 0].iterrows()
         }
 
@@ -182,3 +191,20 @@ class Subject:
         """Return the final runs of a loss at a noise level that did not diverge."""
         these = (self.results["loss"] == loss) & (self.results["noise"] == noise) & ~self.results["diverged"].astype(bool)
         return self.results[these]
+
+
+def _why(reasons: Sequence[str], replicates: int) -> str:
+    """Return all reasons that were found, those that differ in their number as one.
+
+    >>> _why(["still rising at the end", "21 points behind", "34 points behind"], 5)
+    'still rising at the end or 21 to 34 points behind, in 3 of 5 replicates'
+    """
+    kinds: dict[str, list[int]] = {}
+    for reason in reasons:
+        kinds.setdefault(re.sub(r"\d+", "{}", reason, count=1), []).extend(map(int, re.findall(r"\d+", reason)[:1]))
+    written = [kind.replace("{}", _span(numbers)) if numbers else kind for kind, numbers in kinds.items()]
+    return f"{' or '.join(written)}, in {len(reasons)} of {counted(replicates, 'replicate')}"
+
+
+def _span(numbers: Sequence[int]) -> str:
+    return f"{min(numbers)} to {max(numbers)}" if min(numbers) < max(numbers) else str(numbers[0])

@@ -17,9 +17,10 @@ from lossmith.data import PreparedData, class_weights, make_noise, realised
 from lossmith.objectives.named_objectives import make_objective
 from lossmith.objectives.objective import Objective
 from lossmith.statistics.untrained import untrained_reason
+from lossmith.statistics.wording import is_share
 from lossmith.studies.measures import measures_of, score_of, validation_measures
 from lossmith.studies.progress import ProgressDisplay
-from lossmith.studies.references import LINEAR, Reference, train_references
+from lossmith.studies.references import LARGEST, LINEAR, Reference, train_references
 from lossmith.studies.settings import CLEAN, Settings
 from lossmith.studies.store import Store
 from lossmith.studies.trials import expression_of, seed_of_draws, trial_runs
@@ -207,26 +208,41 @@ class Procedure:
         labels = self._labels[run["noise"]][self.data.validation].numpy()
         if not len(labels):
             return ""
-        linear, own = self._linear_accuracy(run["noise"]), run["validation_accuracy"]
+        by = self._judged_by
+        linear, own = self._of_linear_model(run["noise"]), run[by]
         return untrained_reason(
             run["commonest_predicted"],
             own,
-            _largest_share(labels),
+            self._of_largest_class(run["noise"]),
             self.store.curve(run["id"], "validation_accuracy"),
             len(labels),
             behind=linear - own,
             behind_error=math.sqrt((linear * (1 - linear) + own * (1 - own)) / len(labels)),
         )
 
-    def _linear_accuracy(self, noise: str) -> float:
-        """Return the accuracy of logistic regression on the validation rows; NaN where there are no references."""
+    @property
+    def _judged_by(self) -> str:
+        """What tells on validation rows whether a run has learnt: the study's metric where it is a share, else accuracy."""
+        return "validation_score" if is_share(self.settings.metric) else "validation_accuracy"
+
+    def _of_linear_model(self, noise: str) -> float:
+        """Return how good logistic regression is on the validation rows; NaN where there are no references."""
+        return self._of_reference(LINEAR, noise)
+
+    def _of_largest_class(self, noise: str) -> float:
+        """Return the same of always predicting the largest class of the training rows; without references, its share."""
+        found = self._of_reference(LARGEST, noise)
+        labels = self._labels[noise][self.data.validation].numpy()
+        return found if math.isfinite(found) else _largest_share(labels)
+
+    def _of_reference(self, name: str, noise: str) -> float:
         own = (row for row in self.store.references() if row["seed"] == self.seed and row["noise"] == noise)
-        return next((row["validation_accuracy"] for row in own if row["name"] == LINEAR), math.nan)
+        return next((row[self._judged_by] for row in own if row["name"] == name), math.nan)
 
     def _is_worth_another(self, run: Stored) -> bool:
         """Return whether a run looks untrained although its data can be learnt."""
-        labels = self._labels[run["noise"]][self.data.validation].numpy()
-        return bool(self._untrained(run)) and not self._linear_accuracy(run["noise"]) <= _largest_share(labels)
+        noise = run["noise"]
+        return bool(self._untrained(run)) and not self._of_linear_model(noise) <= self._of_largest_class(noise)
 
 
 def _largest_share(labels: np.ndarray) -> float:

@@ -18,8 +18,9 @@ from lossmith.studies.reference_models.inputs import Matrix, ReferenceInputs, Vi
 from lossmith.studies.reference_models.predictions import FittedModel, fitted_model
 from lossmith.studies.reference_models.search import Clock, Labels, choose
 
-__all__ = ["LINEAR", "Reference", "reference_inputs", "train_references"]
+__all__ = ["LARGEST", "LINEAR", "Reference", "reference_inputs", "train_references"]
 
+LARGEST = "largest class"
 _OF_PROBABILITIES = ("nll", "brier")
 
 
@@ -152,7 +153,7 @@ def _largest_class(task: _Task, classes: tuple[str, ...]) -> Reference:
     nothing = View.of(np.zeros((len(part), 1)) for part in (labels.train, labels.validation, task.test_labels))
     model = fitted_model(DummyClassifier(strategy="prior"), nothing.train, labels.train, labels.num_classes)
     largest = classes[np.bincount(labels.train).argmax()]
-    return task.reference("largest class", repr(largest), model, nothing, began)
+    return task.reference(LARGEST, repr(largest), model, nothing, began)
 
 
 def _tuned(family: Family, task: _Task, rows: np.ndarray, clock: Clock) -> Reference:

@@ -43,8 +43,8 @@ class Replicates:
             ValueError: If it has changed in a way that cannot be read.
         """
         if seed != self._seed:
-            loading = {**self.settings.loading, "seed": int(self.settings.loading.get("seed", 0)) + seed}
-            self._seed, self._data = seed, self._at_most_train_rows(load_data(self._source, **loading), seed)
+            data = load_data(self._source, **self.settings.loading, replicate=seed)
+            self._seed, self._data = seed, self._at_most_train_rows(data, seed)
         return self._data
 
     def _at_most_train_rows(self, data: PreparedData, seed: int) -> PreparedData:

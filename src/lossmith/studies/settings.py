@@ -32,7 +32,7 @@ MOST_RUNS = 1_000_000
 """The trainings of one study."""
 AUTO = "auto"
 """Stands for the model that suits the data."""
-LOADING = tuple(name for name in inspect.signature(load_data).parameters if name not in ("source", "name"))
+LOADING = tuple(name for name in inspect.signature(load_data).parameters if name not in ("source", "name", "replicate"))
 """The settings that say how the data is read: what the function that reads it takes."""
 WHERE_TUNED = ("own", "clean")
 CLASS_WEIGHTS = ("none", "balanced")

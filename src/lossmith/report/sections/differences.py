@@ -1,6 +1,6 @@
 """How much better or worse than the baseline, with the intervals of the verdicts."""
 
-from math import isnan
+from math import inf, isnan
 
 import pandas as pd
 from markupsafe import Markup
@@ -100,7 +100,9 @@ def _axis(domain: tuple[float, float], scale: float) -> Markup:
 def _row(series: Series, row: pd.Series, domain: tuple[float, float], scale: float, untrained: str) -> Markup:
     known = not isnan(row["low"])
     digits = 2 if scale == 100 else 3
-    ends = f"{scale * row['low']:+.{digits}f} to {scale * row['high']:+.{digits}f}" if known else "not known"
+    limit = 1.0 if scale == 100 else inf  # a difference of shares is no larger, whatever the t distribution says
+    low, high = (min(max(float(row[end]), -limit), limit) for end in ("low", "high"))
+    ends = f"{scale * low:+.{digits}f} to {scale * high:+.{digits}f}" if known else "not known"
     p = row["p_holm"]
     p_text = MISSING if isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
     mark = element("abbr", "\N{DAGGER}", title=untrained, class_="sign") if untrained else ""

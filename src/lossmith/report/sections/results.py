@@ -83,8 +83,17 @@ def _cell(cell: Cell | None, marks: Markup) -> Markup:
 
 def _marks(subject: Subject, loss: str, noise: str) -> Markup:
     """Return signs with the reason under the pointer; the notes below the table have it, too."""
-    signs = [(UNTRAINED, subject.untrained.get((loss, noise))), (AGAIN, subject.second_chances.get((loss, noise)))]
-    return Markup().join(element("abbr", sign, title=words, class_="sign") for sign, words in signs if words)
+    found = [(sign, words, cells.get((loss, noise))) for sign, words, cells in _signs(subject)]
+    return Markup().join(element("abbr", sign, title=f"{words}: {why}", class_="sign") for sign, words, why in found if why)
+
+
+def _signs(subject: Subject) -> list[tuple[str, str, Mapping[tuple[str, str], str]]]:
+    """Return the signs, what they stand for, and the cells that have them."""
+    return [
+        (UNTRAINED, "looks untrained", subject.untrained),
+        (f"({UNTRAINED})", "looks untrained in fewer than half of the replicates", subject.partly_untrained),
+        (AGAIN, "had a second chance, with more epochs", subject.second_chances),
+    ]
 
 
 def _plateau(shares: Sequence[float | None], subject: Subject) -> Markup:
@@ -121,8 +130,7 @@ def _references(subject: Subject, metric: str, noises: Sequence[str], columns: i
 
 def _notes(subject: Subject) -> Markup:
     """Return what the signs in the table stand for."""
-    found = [(UNTRAINED, "looks untrained", subject.untrained), (AGAIN, "had a second chance", subject.second_chances)]
-    notes = [element("li", f"{sign} {words}: ", _listed(subject, cells), ".") for sign, words, cells in found if cells]
+    notes = [element("li", f"{sign} {words}: ", _listed(subject, cells), ".") for sign, words, cells in _signs(subject) if cells]
     if subject.plateaus:
         notes.append(
             element(

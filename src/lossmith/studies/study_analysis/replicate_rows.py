@@ -35,19 +35,15 @@ class ReplicateRows:
             second: Another one, or the same.
 
         Returns:
-            Two arrays of equal length; none where it is not known which rows are the same.
+            Two arrays of equal length.
         """
-        if first != second and not self._numbered_alike:
-            return np.zeros(0, int), np.zeros(0, int)
         _, own, others = np.intersect1d(self._rows(first), self._rows(second), assume_unique=True, return_indices=True)
         return own, others
 
     @cached_property
     def are_same(self) -> bool:
         """Whether all have the same test rows, or there is one replicate only."""
-        return all(
-            self._numbered_alike and np.array_equal(self._rows(first), self._rows(second)) for first, second in self._pairs
-        )
+        return all(np.array_equal(self._rows(first), self._rows(second)) for first, second in self._pairs)
 
     @cached_property
     def are_comparable(self) -> bool:
@@ -76,14 +72,6 @@ class ReplicateRows:
         """The fewest and the most rows that two replicates share."""
         counts = [len(self.shared(*pair)[0]) for pair in self._pairs]
         return min(counts), max(counts)
-
-    @cached_property
-    def _numbered_alike(self) -> bool:
-        """Whether a row has the same number in every replicate: not where each draws its rows from more.
-
-        A test split of the user's stays whole then, and has the same numbers.
-        """
-        return "rows" not in self.study.settings.loading or self.study.overlap.rows
 
     def _rows(self, seed: int) -> np.ndarray:
         stored = self.study.store.replicate(seed)
