@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 .PHONY: demo test test-versions lint bench attack clean
 
 demo: $(INSTALLED)
-	$(BIN)/lossmith compare
+	$(BIN)/lossmith compare --seeds 8
 
 test: $(INSTALLED)
 	$(BIN)/ruff check .

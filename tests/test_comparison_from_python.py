@@ -124,7 +124,7 @@ def test_a_loss_that_returns_no_number_is_named(frame, tmp_path):
         ),
         ({"losses": [nn.BCELoss()]}, r"the loss BCELoss() must take logits (2, 2) and class indices: "),
         ({"losses": "ce", "workers": 0}, "workers must be a whole number >= 1, got 0."),
-        ({"losses": []}, "losses must name at least one, got none; leave them out for the usual eight."),
+        ({"losses": []}, "losses must name at least one, got none; leave them out for the usual seven."),
         (
             {"losses": "ce", "model": nn.Linear(2, 2)},
             "model must be a name or a function (input shape, number of classes) -> module",

@@ -132,7 +132,7 @@ def compare(
 
     Args:
         data: A file, a folder, the name of a data set, a data frame, or arrays.
-        losses: What is compared, by name or as a list; the first is the baseline. By default eight losses.
+        losses: What is compared, by name or as a list; the first is the baseline. By default seven losses.
         noise: Kinds or rates of label noise.
         model: The name of a model, or a function that makes one.
         seeds: How many replicates of the whole procedure; by default as many as fit, five at least.
@@ -203,7 +203,7 @@ def _named_losses(losses: Losses | None) -> dict[str, Loss]:
         raise TypeError(f"compare: losses must be expressions, objectives or modules, got {quote(losses)}.")
     named = dict(losses) if isinstance(losses, Mapping) else {_name_of(loss): loss for loss in losses}
     if not named:
-        raise ValueError("compare: losses must name at least one, got none; leave them out for the usual eight.")
+        raise ValueError("compare: losses must name at least one, got none; leave them out for the usual seven.")
     return {name: repr(loss) if isinstance(loss, ClassificationLoss) else loss for name, loss in named.items()}
 
 

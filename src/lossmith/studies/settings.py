@@ -25,7 +25,7 @@ __all__ = ["CLEAN", "Settings", "read_settings", "settings_from", "split_list"]
 CLEAN = repr(make_noise("0"))
 """The labels as they are."""
 
-LOSSES = ("ce", "focal", "label-smoothing", "sce", "gce", "bi-tempered", "nce-mae", "logit-bias(mae)")
+LOSSES = ("ce", "focal", "label-smoothing", "sce", "gce", "bi-tempered", "logit-bias(mae)")
 """The losses that are compared unless others are named."""
 _LONGEST_FILE = 2**20  # bytes; a study is written in a few hundred
 MOST_RUNS = 1_000_000
