@@ -219,7 +219,7 @@ def test_a_dry_run_writes_nothing(tmp_path, monkeypatch, capsys):
 WAITS = """
 import sys
 from lossmith.command_line import main
-from lossmith.studies.store import Store
+from lossmith.studies.storage.store import Store
 
 add = Store.add
 

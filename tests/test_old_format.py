@@ -19,7 +19,7 @@ from lossmith.data import load_data
 from lossmith.report import write_report
 from lossmith.statistics.overlapping import Overlap
 from lossmith.studies import StoreError, analyse, compare, open_study
-from lossmith.studies.old_format import OLD_PROTOCOL
+from lossmith.studies.storage.old_format import OLD_PROTOCOL
 from lossmith.training.recipe import Cell
 
 FILE = Path(__file__).parent / "data" / "study-of-format-1.sqlite"

@@ -19,10 +19,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from lossmith.data import PreparedData, load_data, make_noise
 from lossmith.studies.measures import MEASURES, METRICS, score_of
-from lossmith.studies.reference_models import families, search
-from lossmith.studies.reference_models.inputs import fair_order, reference_inputs
-from lossmith.studies.reference_models.predictions import fitted_model
-from lossmith.studies.references import LINEAR, train_references
+from lossmith.studies.references import families, search
+from lossmith.studies.references.inputs import fair_order, reference_inputs
+from lossmith.studies.references.predictions import fitted_model
+from lossmith.studies.references.train_references import LINEAR, train_references
 
 TOPICS = {
     "sport": "match goal team player coach league season score",

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 import torch
 
-from lossmith.studies.references import Reference
-from lossmith.studies.store import Store, StoreError
+from lossmith.studies.references.train_references import Reference
+from lossmith.studies.storage.store import Store, StoreError
 from lossmith.training.recipe import CURVES, Cell, Run, Trained
 
 
@@ -160,7 +160,7 @@ WRITER = """
     from pathlib import Path
     from test_store import trained
     from lossmith.training.recipe import Run
-    from lossmith.studies.store import Store
+    from lossmith.studies.storage.store import Store
     store = Store(Path({file!r}))
     print("ready", flush=True)
     for seed in range({runs}):
@@ -369,7 +369,7 @@ def test_content_that_does_not_fit_is_one_line_that_names_table_and_run(store, c
 
 
 def test_a_small_content_that_would_fill_the_memory_is_refused(store, monkeypatch):
-    monkeypatch.setattr("lossmith.studies.stored_content.ROOM", 2**22)
+    monkeypatch.setattr("lossmith.studies.storage.stored_content.ROOM", 2**22)
     add(store, trained(Run("ce", "none", 0, 0.1)))
     size = 2**27
     content = _packed_zeros(size)
@@ -394,8 +394,8 @@ def test_an_array_of_another_shape_than_expected_is_refused_before_it_is_inflate
 
 
 def test_a_large_array_that_fits_is_read(store, monkeypatch):
-    monkeypatch.setattr("lossmith.studies.stored_content.ROOM", 100)
-    monkeypatch.setattr("lossmith.studies.stored_content.STEP", 64)
+    monkeypatch.setattr("lossmith.studies.storage.stored_content.ROOM", 100)
+    monkeypatch.setattr("lossmith.studies.storage.stored_content.STEP", 64)
     features = np.random.default_rng(0).normal(size=(50, 7))
     add(store, trained(Run("ce", "none", 0, 0.1), test_features=features))
     assert np.array_equal(store.array(1, "features"), features)

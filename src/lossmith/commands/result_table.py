@@ -48,7 +48,7 @@ def _starred(study: "Study", table: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def _references(study: "Study") -> "pd.DataFrame":
-    from lossmith.studies.run_frames import mean_and_error
+    from lossmith.studies.storage.run_frames import mean_and_error
 
     known = study.references.dropna(subset=study.metric)
     grouped = known.groupby(["reference", "noise"], sort=False)[study.metric]

@@ -154,10 +154,7 @@ def recommend(
         sure=answer.sure,
         has_loss=answer.has_loss,
         evidence=(
-            answer.reason,
-            *_equals(answer),
-            *answer.depends,
-            *evidence.failures(noise).values(),
+            *_reasons(answer, evidence),
             *uneven_classes(evidence, loss, noise, class_shares),
             *_known_noise(noisy_labels, choices),
         ),
@@ -166,11 +163,7 @@ def recommend(
         tuning=tuple(tuning_lines(evidence, noise, loss)),
         benefits=tuple(benefits(evidence, loss, noise)),
         costs=tuple(costs(evidence, loss, noise)),
-        would_change=(
-            *_more_evidence(evidence, answer),
-            *untried_noise(results),
-            *edges(evidence, dict.fromkeys((loss, baseline)), noise),
-        ),
+        would_change=_what_would_change(answer, evidence),
         baseline=baseline,
         metric=metric,
         noise=noise,
@@ -185,6 +178,15 @@ def _level_line(choice: Choice) -> str:
     untrained = f" Untrained: {listed(choice.untrained)}." if choice.untrained else ""
     reference = f" {choice.reference}" if choice.reference else ""
     return f"{choice.noise}{wrong}: {choice.reason} {sentence(choice.sure)}{untrained}{reference}"
+
+
+def _reasons(answer: Choice, evidence: Evidence) -> tuple[str, ...]:
+    return (answer.reason, *_equals(answer), *answer.depends, *evidence.failures(answer.noise).values())
+
+
+def _what_would_change(answer: Choice, evidence: Evidence) -> tuple[str, ...]:
+    at_edges = edges(evidence, dict.fromkeys((answer.loss, evidence.baseline)), answer.noise)
+    return (*_more_evidence(evidence, answer), *untried_noise(evidence.results), *at_edges)
 
 
 def _equals(choice: Choice) -> list[str]:

@@ -18,8 +18,8 @@ from lossmith.studies.comparison import Comparison
 from lossmith.studies.progress import progress_display
 from lossmith.studies.rehearsal import check_splits, rehearse
 from lossmith.studies.settings import Settings, settings_from, split_list
-from lossmith.studies.store import Store, StoreError
-from lossmith.studies.stored_study import source_again, stored_settings
+from lossmith.studies.storage.store import Store, StoreError
+from lossmith.studies.storage.stored_study import source_again, stored_settings
 from lossmith.studies.study import FILE, Study, open_study
 from lossmith.training.checks import check_recipe
 from lossmith.training.job import Build

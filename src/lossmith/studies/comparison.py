@@ -25,8 +25,8 @@ from lossmith.studies.progress import ProgressDisplay, duration
 from lossmith.studies.rehearsal import warnings_about
 from lossmith.studies.replicates import Replicates, overlap_of
 from lossmith.studies.settings import Settings
-from lossmith.studies.store import Store, StoreError
-from lossmith.studies.stored_study import stored_settings
+from lossmith.studies.storage.store import Store, StoreError
+from lossmith.studies.storage.stored_study import stored_settings
 from lossmith.studies.study import FILE, REPORT, Study
 from lossmith.studies.time_plan import TimePlan, measured_cost, plan_in_time, trainings_of
 from lossmith.theory.fitting import fitted_to_classes

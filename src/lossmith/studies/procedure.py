@@ -20,9 +20,9 @@ from lossmith.statistics.untrained import untrained_reason
 from lossmith.statistics.wording import is_share
 from lossmith.studies.measures import measures_of, score_of, validation_measures
 from lossmith.studies.progress import ProgressDisplay
-from lossmith.studies.references import LARGEST, LINEAR, Reference, train_references
+from lossmith.studies.references.train_references import LARGEST, LINEAR, Reference, train_references
 from lossmith.studies.settings import CLEAN, Settings
-from lossmith.studies.store import Store
+from lossmith.studies.storage.store import Store
 from lossmith.studies.trials import expression_of, seed_of_draws, trial_runs
 from lossmith.studies.tuning import Stored, best_trial, edge_runs, second_chance_runs
 from lossmith.theory.fitting import fitted_to_classes

@@ -12,12 +12,12 @@ from lossmith.statistics.recommendation import Recommendation
 from lossmith.statistics.wording import counted
 from lossmith.studies.answer import answer_of
 from lossmith.studies.findings import Analysis
-from lossmith.studies.kept_runs import KeptRuns
-from lossmith.studies.old_format import OLD_PROTOCOL, OldStore, open_store
 from lossmith.studies.replicates import Replicates
-from lossmith.studies.run_frames import RunFrames
-from lossmith.studies.stored_content import StoreError
-from lossmith.studies.stored_study import (
+from lossmith.studies.storage.kept_runs import KeptRuns
+from lossmith.studies.storage.old_format import OLD_PROTOCOL, OldStore, open_store
+from lossmith.studies.storage.run_frames import RunFrames
+from lossmith.studies.storage.stored_content import StoreError
+from lossmith.studies.storage.stored_study import (
     data_again,
     planned_runs,
     source_again,

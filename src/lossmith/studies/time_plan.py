@@ -18,7 +18,7 @@ from lossmith.objectives.objective import Objective
 from lossmith.statistics.wording import counted
 from lossmith.studies.procedure import race_of
 from lossmith.studies.progress import duration
-from lossmith.studies.references import train_references
+from lossmith.studies.references.train_references import train_references
 from lossmith.studies.settings import FEWEST_SEEDS, MOST_SEEDS, USUAL_TRIALS, Settings, suitable_epochs
 from lossmith.training.crew import processors
 from lossmith.training.job import Build, Job

@@ -11,7 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
-from lossmith.studies.stored_content import StoreError
+from lossmith.studies.storage.stored_content import StoreError
 from lossmith.studies.study import Study
 
 __all__ = ["FEWEST_SHARED", "ReplicateRows"]

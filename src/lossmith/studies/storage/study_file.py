@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 from uuid import uuid4
 
-from lossmith.studies.stored_content import Row, StoreError, check_kinds, explained, read_json
+from lossmith.studies.storage.stored_content import Row, StoreError, check_kinds, explained, read_json
 from lossmith.training.recipe import CURVES
 
 __all__ = ["FORMAT", "OLD_FORMAT", "RUN_COLUMNS", "TABLES_OF_ALL_FORMATS", "StudyFile", "format_of", "name_of"]
@@ -17,7 +17,7 @@ __all__ = ["FORMAT", "OLD_FORMAT", "RUN_COLUMNS", "TABLES_OF_ALL_FORMATS", "Stud
 APPLICATION = 0x105557ED  # marks the file as ours, in SQLite's own header field for that purpose
 FORMAT = 2
 OLD_FORMAT = 1
-"""Which can be read, see :mod:`lossmith.studies.old_format`."""
+"""Which can be read, see :mod:`lossmith.studies.storage.old_format`."""
 PATIENCE = 60.0  # seconds to wait for another process that writes
 
 _CURVE_COLUMNS = ", ".join(f"{name} REAL" for name in CURVES)

@@ -9,8 +9,8 @@ import pandas as pd
 from lossmith.expressions.nearest import nearest
 from lossmith.studies.measures import MEASURES, METRICS
 from lossmith.studies.settings import Settings
-from lossmith.studies.store import Store
-from lossmith.studies.stored_study import planned_runs
+from lossmith.studies.storage.store import Store
+from lossmith.studies.storage.stored_study import planned_runs
 from lossmith.training.recipe import CURVES
 
 __all__ = ["RunFrames", "mean_and_error"]

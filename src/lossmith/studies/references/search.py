@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lossmith.studies.reference_models.families import Family, Place
-from lossmith.studies.reference_models.predictions import FittedModel, fitted_model
+from lossmith.studies.references.families import Family, Place
+from lossmith.studies.references.predictions import FittedModel, fitted_model
 
 __all__ = ["Chosen", "Clock", "Labels", "Score", "choose"]
 

@@ -9,8 +9,8 @@ from torch import nn
 
 from lossmith.data import PreparedData, make_noise
 from lossmith.studies.settings import Settings
-from lossmith.studies.store import Store
-from lossmith.studies.stored_study import stored_data, stored_test_labels, trained_model
+from lossmith.studies.storage.store import Store
+from lossmith.studies.storage.stored_study import stored_data, stored_test_labels, trained_model
 from lossmith.training.job import Build
 
 __all__ = ["KeptRuns"]

@@ -10,9 +10,9 @@ from torch import nn
 from lossmith.data import PreparedData, load_data
 from lossmith.objectives.named_objectives import make_objective
 from lossmith.studies.settings import Settings
-from lossmith.studies.store import Store
-from lossmith.studies.stored_content import StoreError, check_kinds, check_texts
-from lossmith.studies.study_file import OLD_FORMAT
+from lossmith.studies.storage.store import Store
+from lossmith.studies.storage.stored_content import StoreError, check_kinds, check_texts
+from lossmith.studies.storage.study_file import OLD_FORMAT
 from lossmith.studies.trials import expression_of
 from lossmith.training.job import Build
 from lossmith.training.models.named_models import make_backbone, vocabulary_of

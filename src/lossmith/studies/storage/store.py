@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossmith.studies.references import Reference
-from lossmith.studies.stored_content import (
+from lossmith.studies.references.train_references import Reference
+from lossmith.studies.storage.stored_content import (
     Row,
     Shape,
     StoreError,
@@ -28,7 +28,7 @@ from lossmith.studies.stored_content import (
     read_weights,
     square_matrix,
 )
-from lossmith.studies.study_file import RUN_COLUMNS, StudyFile, name_of
+from lossmith.studies.storage.study_file import RUN_COLUMNS, StudyFile, name_of
 from lossmith.training.recipe import CURVES, Cell, Run, Trained
 
 __all__ = ["CURVE_KINDS", "Replicate", "Store", "StoreError"]

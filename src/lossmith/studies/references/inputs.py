@@ -73,7 +73,7 @@ def reference_inputs(data: PreparedData, seed: int) -> ReferenceInputs:
         seed: Draws the training rows, where there are too many.
 
     Returns:
-        Inputs for :func:`lossmith.studies.references.train_references`, for all noises of the replicate.
+        Inputs for :func:`lossmith.studies.references.train_references.train_references`, for all noises of the replicate.
     """
     rows = fair_order(data.labels[data.train].numpy(), seed)[:_MOST_ROWS]
     with threadpool_limits(1):  # threads would wait for one another longer than the work takes

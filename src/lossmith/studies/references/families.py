@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from lossmith.studies.reference_models.inputs import Matrix, ReferenceInputs, View
+from lossmith.studies.references.inputs import Matrix, ReferenceInputs, View
 
 __all__ = ["LINEAR", "Family", "Place", "families_for"]
 

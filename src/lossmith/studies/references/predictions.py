@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning
 
-from lossmith.studies.reference_models.inputs import Matrix
+from lossmith.studies.references.inputs import Matrix
 
 __all__ = ["FittedModel", "fitted_model"]
 

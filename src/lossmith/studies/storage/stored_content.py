@@ -49,12 +49,12 @@ class StoreError(ValueError):
 def explained(file: object, place: str) -> Iterator[None]:
     """Turn whatever a content that does not fit gives rise to into one line that names its place.
 
-    >>> with explained("study.sqlite", "table run, run 3"):
-    ...     int("many")
+    >>> with explained("a.sqlite", "run 3"):
+    ...     int("x")
     Traceback (most recent call last):
     ...
-    lossmith.studies.stored_content.StoreError: study.sqlite: table run, run 3 is damaged (invalid literal for int() with base
-    10: 'many'); it was left as it is.
+    lossmith.studies.storage.stored_content.StoreError: a.sqlite: run 3 is damaged (invalid literal for int() with base 10: 'x');
+    it was left as it is.
     """
     try:
         yield

@@ -13,10 +13,10 @@ from lossmith.analysis.arrays import as_labels
 from lossmith.data import PreparedData
 from lossmith.expressions.nearest import nearest
 from lossmith.studies.measures import GUESSES, METRICS, score_of
-from lossmith.studies.reference_models.families import LINEAR, Family, families_for
-from lossmith.studies.reference_models.inputs import Matrix, ReferenceInputs, View, reference_inputs
-from lossmith.studies.reference_models.predictions import FittedModel, fitted_model
-from lossmith.studies.reference_models.search import Clock, Labels, choose
+from lossmith.studies.references.families import LINEAR, Family, families_for
+from lossmith.studies.references.inputs import Matrix, ReferenceInputs, View, reference_inputs
+from lossmith.studies.references.predictions import FittedModel, fitted_model
+from lossmith.studies.references.search import Clock, Labels, choose
 
 __all__ = ["LARGEST", "LINEAR", "Reference", "reference_inputs", "train_references"]
 
