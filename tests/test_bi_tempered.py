@@ -194,6 +194,30 @@ def test_finite_for_any_finite_logits():
                 assert gradient.isfinite().all()
 
 
+@pytest.mark.parametrize("one_hot", [False, True])
+@pytest.mark.parametrize(
+    ("loss", "spread"),
+    [
+        (BiTemperedLoss(0.8, 100.0), 1.0),
+        (TsallisLoss(0.8, 100.0), 1.0),
+        (TsallisLoss(45.0, 46.0), 1e-3),
+        (BiTemperedLoss(1.5, 1.0), 200.0),
+        (TsallisLoss(1.5, 1.0), 200.0),
+    ],
+)
+def test_powers_without_a_place_in_single_precision_leave_a_gradient(loss, spread, one_hot):
+    logits = spread * torch.tensor([[0.0, -0.3, -0.6, -1.0, -1.1, -1.2, -1.3]])
+    target = torch.tensor([0])
+    target = F.one_hot(target, 7).to(logits.dtype) if one_hot else target
+
+    def gradient(dtype):
+        wide = logits.to(dtype).requires_grad_()
+        value = loss(wide, target.to(dtype) if one_hot else target)
+        return torch.autograd.grad(value, wide)[0].float()
+
+    torch.testing.assert_close(gradient(torch.float32), gradient(torch.float64), rtol=1e-3, atol=1e-35)
+
+
 def test_classes_outside_of_the_support_have_no_gradient():
     logits = torch.tensor([[5.0, 0.0, 0.1]], dtype=torch.float64, requires_grad=True)
     loss = BiTemperedLoss(0.5, 0.0)(logits, torch.tensor([1]))

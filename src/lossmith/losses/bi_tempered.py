@@ -54,10 +54,11 @@ def tsallis(logits: Tensor, target: Tensor, *, t1: float, t2: float) -> Tensor:
     Returns:
         Losses ``(N, ...)``.
     """
-    costs = -box_cox(tempered_probs(logits, t2).log_probs, 1 - t1)
-    if target.is_floating_point():
-        return torch.where(target == 0, 0.0, target * costs).sum(1)
-    return entry(costs, target.unsqueeze(1)).squeeze(1)
+    log_probs = tempered_probs(logits, t2).log_probs
+    if not target.is_floating_point():
+        return -box_cox(entry(log_probs, target.unsqueeze(1)), 1 - t1).squeeze(1)
+    # What costs nothing has no derivative either, even where that of its logarithm is infinite.
+    return (-target * box_cox(torch.where(target == 0, 0.0, log_probs), 1 - t1)).sum(1)
 
 
 class _TwoTemperatures(ClassificationLoss):

@@ -29,7 +29,9 @@ def tempered_divergence(target: Tensor, log_probs: Tensor, t: float) -> Tensor:
     """
     positive = target > 0
     log_target = torch.where(positive, target, 1.0).log()
-    value = torch.exp((2 - t) * log_target) * tempered_divergence_from_one(log_probs - log_target, t)
+    # The unused branch must not reach where its derivative is infinite.
+    log_ratio = torch.where(positive, log_probs - log_target, 0.0)
+    value = torch.exp((2 - t) * log_target) * tempered_divergence_from_one(log_ratio, t)
     at_zero = torch.exp((2 - t) * log_probs) / (2 - t) if t < 2 else torch.inf
     return torch.where(positive, value, at_zero)
 

@@ -214,13 +214,18 @@ def escort_pullback(pull: Tensor, log_probs: Tensor, t: float) -> Tensor:
     Returns:
         The gradient, of the same shape.
     """
-    weights = power(log_probs, t)
-    escort = weights / weights.sum(1, keepdim=True)
+    escort = _escort(log_probs, t)
     gradient = pull - escort * pull.sum(1, keepdim=True)
     top = log_probs.argmax(1, keepdim=True)
     others = gradient.scatter(1, top, 0.0).sum(1, keepdim=True)
     top_entry = torch.where(escort.gather(1, top) > 0.5, -others, gradient.gather(1, top))
     return gradient.scatter(1, top, top_entry)
+
+
+def _escort(log_probs: Tensor, t: float) -> Tensor:
+    """Return E, by powers relative to the largest, as there may be no place for those of any probability."""
+    weights = power(log_probs - log_probs.amax(1, keepdim=True).detach(), t)
+    return weights / weights.sum(1, keepdim=True)
 
 
 class _TemperedProbs(torch.autograd.Function):
@@ -270,9 +275,8 @@ class _TemperedProbsWithTangents(_TemperedProbs):
         (log_probs,) = ctx.saved_tensors
         # Relative to the tangent of the largest class, nothing cancels where that has nearly all of the mass.
         change = tangent - tangent.gather(1, log_probs.argmax(1, keepdim=True))
-        weights = power(log_probs, ctx.t)
-        change = change - (weights * change).sum(1, keepdim=True) / weights.sum(1, keepdim=True)
-        return weights * change, power(log_probs, ctx.t - 1) * change
+        change = change - (_escort(log_probs, ctx.t) * change).sum(1, keepdim=True)
+        return power(log_probs, ctx.t) * change, power(log_probs, ctx.t - 1) * change
 
 
 def _along(owner: str, logits: Tensor, t: float, dim: int, which: int) -> Tensor:

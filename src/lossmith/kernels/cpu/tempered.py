@@ -1,7 +1,7 @@
 """Losses of tempered probabilities p with their gradients in closed form.
 
 With ``pull = p**t2 dloss/dp`` and the escort distribution ``E = p**t2 / sum(p**t2)``, the gradient with respect to the logits
-is ``pull - E sum(pull)``. Class indices with t2 >= 1 have fast kernels of their own.
+is ``pull - E sum(pull)``. Class indices with t2 in [1, 5] have fast kernels of their own.
 """
 
 import torch
@@ -15,6 +15,9 @@ from lossmith.numerics.tempered import TemperedProbs, escort_pullback, power, pr
 
 __all__ = ["bi_tempered", "tsallis"]
 
+# The largest of ten million probabilities is at least 1e-7, and higher powers of that have no place in single precision.
+LARGEST_FAST_T2 = 5
+
 
 def bi_tempered(target: Tensor, *, t1: float, t2: float) -> Kernel:
     """Return the kernel for class indices, or for a target distribution."""
@@ -26,7 +29,7 @@ def bi_tempered(target: Tensor, *, t1: float, t2: float) -> Kernel:
 
     if target.is_floating_point():
         return lambda logits, target, _: in_blocks(divergence, logits, target)
-    if t1 > 1 or t2 < 1:
+    if t1 > 1 or not 1 <= t2 <= LARGEST_FAST_T2:
         return lambda logits, target, _: in_blocks(
             lambda rows, labels, place: divergence(rows, _one_hot(rows, labels), place), logits, target
         )
@@ -39,11 +42,13 @@ def tsallis(target: Tensor, *, t1: float, t2: float) -> Kernel:
     def every_class(logits: Tensor, target: Tensor, _: Tensor | None) -> Evaluation:
         log_probs = _probs(logits, t2).log_probs
         losses = torch.where(target == 0, 0.0, -target * box_cox(log_probs, 1 - t1)).sum(1)
-        return Evaluation(losses, escort_pullback(-target * power(log_probs, t2 - t1), log_probs, t2))
+        # Where t1 > t2 a power may be infinite, and what costs nothing pulls at nothing even then.
+        pull = torch.where(target == 0, 0.0, -target * power(log_probs, t2 - t1))
+        return Evaluation(losses, escort_pullback(pull, log_probs, t2))
 
     if target.is_floating_point():
         return lambda logits, target, _: in_blocks(every_class, logits, target)
-    if t2 < 1:
+    if not 1 <= t2 <= LARGEST_FAST_T2:
         return lambda logits, target, _: in_blocks(
             lambda rows, labels, place: every_class(rows, _one_hot(rows, labels), place), logits, target
         )
@@ -66,7 +71,11 @@ def _divergence_pull(probs: TemperedProbs, target: Tensor, t1: float, t2: float)
     rest = p.scatter(1, top, 0.0).sum(1, keepdim=True)
     error = p - target
     top_error = torch.where(rest < 0.5, 1 - target.gather(1, top) - rest, error.gather(1, top))
-    return power(log_probs, t2 - t1) * error.scatter(1, top, top_error)
+    pull = power(log_probs, t2 - t1) * error.scatter(1, top, top_error)
+    if t1 <= t2:
+        return pull
+    # The first factor may be too large for any format, and p too small.
+    return torch.where(target == 0, power(log_probs, 1 + t2 - t1), pull)
 
 
 def _target_divergence(t1: float, t2: float, logits: Tensor, target: Tensor, _: Tensor | None) -> Evaluation:
