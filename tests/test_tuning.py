@@ -13,8 +13,9 @@ from lossmith.studies.procedure import race_of
 from lossmith.studies.replicates import Replicates, overlap_of
 from lossmith.studies.settings import Settings, settings_from
 from lossmith.studies.time_plan import LONGEST_SECONDS, Cost, plan_in_time, trainings_of
-from lossmith.studies.trials import RATES, drawn_settings, expression_of
+from lossmith.studies.trials import drawn_settings, expression_of
 from lossmith.studies.tuning import best_trial, edge_runs, second_chance_runs
+from lossmith.studies.usual_training import RATES
 from lossmith.training.recipe import Cell, Recipe
 
 CELL = Cell("ce", "none", 0)

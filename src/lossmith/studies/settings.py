@@ -18,6 +18,7 @@ from lossmith.objectives.named_objectives import make_objective
 from lossmith.objectives.schedules import Schedule
 from lossmith.studies.measures import METRICS
 from lossmith.studies.setting_checks import checked, split_list
+from lossmith.studies.usual_training import UNFINISHED, completed_recipe
 from lossmith.training.recipe import Cell, Recipe
 
 __all__ = ["CLEAN", "Settings", "read_settings", "settings_from", "split_list"]
@@ -30,8 +31,6 @@ LOSSES = ("ce", "focal", "label-smoothing", "sce", "gce", "bi-tempered", "logit-
 _LONGEST_FILE = 2**20  # bytes; a study is written in a few hundred
 MOST_RUNS = 1_000_000
 """The trainings of one study."""
-AUTO = "auto"
-"""Stands for the model that suits the data."""
 LOADING = tuple(name for name in inspect.signature(load_data).parameters if name not in ("source", "name", "replicate"))
 """The settings that say how the data is read: what the function that reads it takes."""
 WHERE_TUNED = ("own", "clean")
@@ -39,8 +38,6 @@ CLASS_WEIGHTS = ("none", "balanced")
 DRAWS = ("common", "own")
 FEWEST_SEEDS, MOST_SEEDS = 5, 20
 USUAL_TRIALS = 9
-_ROWS_OF_40_EPOCHS, _FEWEST_EPOCHS, _MOST_EPOCHS = 650, 8, 200
-_UNFINISHED = Recipe(model=AUTO, epochs=0, batch_size=0)
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ class Settings:
     clean_validation: bool = False
     """Whether the validation split keeps its labels where the training split's are corrupted."""
     loading: Mapping[str, Any] = field(default_factory=dict)
-    recipe: Recipe = _UNFINISHED
+    recipe: Recipe = UNFINISHED
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
@@ -129,15 +126,9 @@ class Settings:
             train_rows: How many rows are trained on.
 
         Returns:
-            Settings with a model, epochs, a batch size, and losses whose parameters suit the number of classes.
+            Settings with a model, how it is trained, and losses whose parameters suit the number of classes.
         """
-        recipe = self.recipe
-        recipe = replace(
-            recipe,
-            model=model if recipe.model == AUTO else recipe.model,
-            epochs=recipe.epochs or suitable_epochs(train_rows),
-            batch_size=recipe.batch_size or suitable_batch_size(train_rows),
-        )
+        recipe = completed_recipe(self.recipe, model, train_rows)
         return replace(self, recipe=recipe, losses=self.losses or LOSSES)
 
     def as_before(self, stored: "Settings") -> "Settings":
@@ -146,8 +137,8 @@ class Settings:
             self.recipe,
             **{
                 name: getattr(stored.recipe, name)
-                for name in ("model", "epochs", "batch_size")
-                if getattr(self.recipe, name) == getattr(_UNFINISHED, name)
+                for name in ("model", "epochs", "batch_size", "optimizer", "schedule")
+                if getattr(self.recipe, name) == getattr(UNFINISHED, name)
             },
         )
         found = {name: getattr(self, name) or getattr(stored, name) for name in ("losses", "seeds", "trials", "train_rows")}
@@ -221,24 +212,6 @@ class Settings:
         return {**own, **self.loading, **vars(self.recipe)}
 
 
-def suitable_epochs(train_rows: int) -> int:
-    """Return how long to train, unless told: few rows need more epochs, many rows fewer.
-
-    >>> suitable_epochs(100), suitable_epochs(1168), suitable_epochs(50_000)
-    (101, 29, 8)
-    """
-    return min(max(int(40 * (_ROWS_OF_40_EPOCHS / max(train_rows, 1)) ** 0.5), _FEWEST_EPOCHS), _MOST_EPOCHS)
-
-
-def suitable_batch_size(train_rows: int) -> int:
-    """Return how many rows a batch has, unless told.
-
-    >>> suitable_batch_size(100), suitable_batch_size(1168), suitable_batch_size(50_000)
-    (32, 64, 128)
-    """
-    return 32 if train_rows < 1000 else 64 if train_rows < 20_000 else 128
-
-
 def _written(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
@@ -255,7 +228,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         if name not in own | of_recipe | set(LOADING):
             raise ValueError(f"compare: unknown setting {quote(name)}{nearest(name, sorted(own | of_recipe | set(LOADING)))}")
     given = {name: checked(name, value) for name, value in values.items()}
-    recipe = replace(_UNFINISHED, **{name: value for name, value in given.items() if name in of_recipe})
+    recipe = replace(UNFINISHED, **{name: value for name, value in given.items() if name in of_recipe})
     loading = {name: value for name, value in given.items() if name in LOADING}
     return Settings(**{name: value for name, value in given.items() if name in own}, loading=loading, recipe=recipe)
 

@@ -19,7 +19,8 @@ from lossmith.statistics.wording import counted
 from lossmith.studies.procedure import race_of
 from lossmith.studies.progress import duration
 from lossmith.studies.references.train_references import train_references
-from lossmith.studies.settings import FEWEST_SEEDS, MOST_SEEDS, USUAL_TRIALS, Settings, suitable_epochs
+from lossmith.studies.settings import FEWEST_SEEDS, MOST_SEEDS, USUAL_TRIALS, Settings
+from lossmith.studies.usual_training import suitable_epochs
 from lossmith.training.crew import processors
 from lossmith.training.job import Build, Job
 from lossmith.training.recipe import Run
@@ -155,7 +156,7 @@ def _smaller_plans(asked: Settings, plan: Settings, cost: Cost, epochs_given: bo
         steps = max(0, math.ceil(math.log(cost.rows / FEWEST_ROWS, 1.5))) if cost.rows > FEWEST_ROWS else 0
         for step in range(1, steps + 1):
             rows = max(FEWEST_ROWS, round(cost.rows / 1.5**step))
-            epochs = plan.recipe.epochs if epochs_given else suitable_epochs(rows)
+            epochs = plan.recipe.epochs if epochs_given else suitable_epochs(rows, plan.recipe.model)
             plans.append(replace(plan, train_rows=rows, recipe=replace(plan.recipe, epochs=epochs)))
     if not asked.trials and not asked.rates:
         plans += [replace(plans[-1], trials=trials) for trials in (6, FEWEST_TRIALS)]

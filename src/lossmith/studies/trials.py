@@ -13,18 +13,14 @@ import numpy as np
 
 from lossmith.objectives.search_spaces import search_space, with_parameters
 from lossmith.studies.settings import Settings
+from lossmith.studies.usual_training import decay_range, rate_range
 from lossmith.training.recipe import Cell, Run
 from lossmith.training.seeds import derived_seed
 
 __all__ = ["Setting", "drawn_settings", "expression_of", "seed_of_draws", "trial_runs"]
 
-RATES = {"sgd": (0.003, 0.5), "adadelta": (0.1, 3.0)}
-ADAPTIVE_RATES = (1e-4, 2e-2)
-"""The range of learning rates of each optimizer, and of all others: wide, as the best rate depends on loss, data and noise."""
-DECAYS = {"adamw": (1e-3, 1.0)}
-USUAL_DECAYS = (1e-5, 1e-2)
-"""The same of weight decays; a third of the trials has none."""
 WITHOUT_DECAY = 1 / 3
+"""The share of trials that have no weight decay."""
 
 
 class Setting(NamedTuple):
@@ -54,7 +50,7 @@ def drawn_settings(settings: Settings, loss: str, seed: int, *, own: bool = Fals
     if settings.rates:
         return [Setting(*both) for both in product(settings.rates, settings.decays or (0.0,))]
     trials = settings.trials_of_a_cell
-    rates = [_scaled(share, *RATES.get(settings.recipe.optimizer, ADAPTIVE_RATES)) for share in _shares(trials, seed, "rate")]
+    rates = [_scaled(share, *rate_range(settings.recipe)) for share in _shares(trials, seed, "rate")]
     decays = _decays(settings, seed)
     parameters = [""] * trials
     if "parameters" in settings.tune and not own:
@@ -101,7 +97,7 @@ def _decays(settings: Settings, seed: int) -> list[float]:
     shares = _shares(settings.trials_of_a_cell, seed, "decay")
     if settings.decays:
         return [settings.decays[int(share * len(settings.decays))] for share in shares]
-    low, high = DECAYS.get(settings.recipe.optimizer, USUAL_DECAYS)
+    low, high = decay_range(settings.recipe)
     rest = 1 - WITHOUT_DECAY
     return [0.0 if share < WITHOUT_DECAY else _scaled((share - WITHOUT_DECAY) / rest, low, high) for share in shares]
 

@@ -1,0 +1,109 @@
+"""How a model is trained where the user leaves it open: one table for optimiser, schedule, epochs and what is tuned within."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from lossmith.training.recipe import Recipe
+
+__all__ = ["AUTO", "UNFINISHED", "completed_recipe", "decay_range", "rate_range", "suitable_batch_size", "suitable_epochs"]
+
+AUTO = "auto"
+"""Stands for what suits the data, or the model."""
+UNFINISHED = Recipe(model=AUTO, epochs=0, batch_size=0, optimizer=AUTO, schedule=AUTO)
+"""The recipe in which all that depends on the data is open."""
+
+Interval = tuple[float, float]
+"""The smallest and the largest number that is tried."""
+
+RATES: dict[str, Interval] = {"sgd": (0.003, 0.5), "adadelta": (0.1, 3.0)}
+ADAPTIVE_RATES: Interval = (1e-4, 2e-2)
+"""The range of learning rates of each optimizer, and of all others: wide, as the best rate depends on loss, data and noise."""
+DECAYS: dict[str, Interval] = {"adamw": (1e-3, 1.0)}
+USUAL_DECAYS: Interval = (1e-5, 1e-2)
+"""The same of weight decays."""
+
+_ROWS_OF_40_EPOCHS, _FEWEST_EPOCHS, _MOST_EPOCHS = 650, 8, 200
+
+
+class Habit(NamedTuple):
+    """How a model is usually trained."""
+
+    optimizer: str = "sgd"
+    schedule: str = "cosine"
+    epochs: float = 1.0
+    """A factor of the epochs that suit the number of rows."""
+    rates: Interval | None = None
+    """Learning rates that are tried with this optimizer, where they are others than for most models."""
+    decays: Interval | None = None
+    """The same of weight decays."""
+
+
+USUAL = Habit()
+HABITS: dict[str, Habit] = {}
+"""By the name of a model; all others, and a user's own, are trained as usual."""
+
+
+def completed_recipe(recipe: Recipe, model: str, train_rows: int) -> Recipe:
+    """Return a recipe with everything filled in that was left open.
+
+    Args:
+        recipe: What the user gave.
+        model: The one that suits the data.
+        train_rows: How many rows are trained on.
+
+    Returns:
+        A recipe that can be followed.
+    """
+    model = model if recipe.model == AUTO else recipe.model
+    habit = HABITS.get(model, USUAL)
+    return replace(
+        recipe,
+        model=model,
+        optimizer=habit.optimizer if recipe.optimizer == AUTO else recipe.optimizer,
+        schedule=habit.schedule if recipe.schedule == AUTO else recipe.schedule,
+        epochs=recipe.epochs or suitable_epochs(train_rows, model),
+        batch_size=recipe.batch_size or suitable_batch_size(train_rows),
+    )
+
+
+def suitable_epochs(train_rows: int, model: str = "") -> int:
+    """Return how long to train, unless told: few rows need more epochs, many rows fewer.
+
+    >>> suitable_epochs(100), suitable_epochs(1168), suitable_epochs(50_000)
+    (101, 29, 8)
+    """
+    factor = HABITS.get(model, USUAL).epochs
+    epochs = int(40 * factor * (_ROWS_OF_40_EPOCHS / max(train_rows, 1)) ** 0.5)
+    return min(max(epochs, _FEWEST_EPOCHS), _MOST_EPOCHS)
+
+
+def suitable_batch_size(train_rows: int) -> int:
+    """Return how many rows a batch has, unless told.
+
+    >>> suitable_batch_size(100), suitable_batch_size(1168), suitable_batch_size(50_000)
+    (32, 64, 128)
+    """
+    return 32 if train_rows < 1000 else 64 if train_rows < 20_000 else 128
+
+
+def rate_range(recipe: Recipe) -> Interval:
+    """Return the learning rates that are tried: those of the model with its own optimizer, else those of the optimizer.
+
+    >>> rate_range(Recipe(model="mlp", optimizer="adam"))
+    (0.0001, 0.02)
+    """
+    return _own(recipe).rates or RATES.get(recipe.optimizer, ADAPTIVE_RATES)
+
+
+def decay_range(recipe: Recipe) -> Interval:
+    """Return the weight decays that are tried, likewise.
+
+    >>> decay_range(Recipe(model="mlp", optimizer="adamw"))
+    (0.001, 1.0)
+    """
+    return _own(recipe).decays or DECAYS.get(recipe.optimizer, USUAL_DECAYS)
+
+
+def _own(recipe: Recipe) -> Habit:
+    habit = HABITS.get(recipe.model, USUAL)
+    return habit if habit.optimizer == recipe.optimizer else USUAL
