@@ -1,6 +1,8 @@
 """Trials that compete: who goes on, what they stand for, and that competing changes no number."""
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -49,10 +51,10 @@ def test_who_goes_on_in_the_place_of_the_others_is_drawn_by_chance() -> None:
     assert counts.max() < 75
 
 
-@pytest.mark.parametrize("stacked", [True, False])
-def test_what_goes_on_gives_the_numbers_it_gives_without_a_race(stacked: bool) -> None:
+@pytest.mark.parametrize("layer", [None, partial(nn.Dropout, 0.2), partial(nn.BatchNorm1d, 10)])
+def test_what_goes_on_gives_the_numbers_it_gives_without_a_race(layer: Callable[[], nn.Module] | None) -> None:
     data, recipe = digits(100), Recipe(epochs=6, batch_size=16)
-    build = None if stacked else (lambda *_: nn.Sequential(nn.Linear(64, 10), nn.Dropout(0.2)))
+    build = None if layer is None else (lambda *_: nn.Sequential(nn.Linear(64, 10), layer()))
     jobs = trials(data)
     whole = train_stack(jobs, data, recipe, build=build)
     raced = train_stack(jobs, data, recipe, build=build, race=RACE)

@@ -16,6 +16,7 @@ from lossmith.training.job import Job
 from lossmith.training.loop import train_stack
 from lossmith.training.recipe import Recipe, Run, Trained
 from lossmith.training.records import CURVES
+from lossmith.training.stacks.dropout_masks import DropoutMasks
 from lossmith.training.stacks.stacked_model import build_model, can_be_stacked
 from training_reference import PlainRun, digits, job, plain_loop
 
@@ -109,10 +110,29 @@ def test_single_precision_agrees_to_its_own_rounding() -> None:
 
 
 class Convolutions(nn.Sequential):
-    """A model that cannot be stacked: batch normalisation and dropout."""
+    """A model that cannot be stacked: convolutions and batch normalisation."""
 
     def __init__(self) -> None:
         super().__init__(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Dropout(0.3), nn.Linear(144, 10))
+
+
+class Dropping(nn.Sequential):
+    """A model whose dropout layers draw by the seed of each run, the first for a number of entries that no eight divide."""
+
+    def __init__(self) -> None:
+        super().__init__(nn.Linear(64, 7), nn.Mish(), nn.Dropout(0.15), nn.Sequential(nn.Linear(7, 20), nn.Dropout(0.5)))
+        self.append(nn.Linear(20, 10))
+
+
+class HiddenDropout(nn.Module):
+    """A model with a dropout layer that draws what the seed of the first run of a stack would say."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.dropout = nn.Linear(64, 10), nn.AlphaDropout(0.2)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.layer(self.dropout(inputs))
 
 
 class Gated(nn.Module):
@@ -156,7 +176,11 @@ class Frozen(nn.Sequential):
 
 
 @pytest.mark.parametrize(
-    ("model", "stackable"), [(Convolutions, False), (Gated, True), (Branching, False), (Forgetful, False), (Frozen, True)]
+    ("model", "stackable"),
+    [
+        *((Convolutions, False), (Dropping, True), (HiddenDropout, False), (Gated, True), (Branching, False)),
+        *((Forgetful, False), (Frozen, True)),
+    ],
 )
 @pytest.mark.parametrize("averaging", [0.0, 0.9])
 def test_models_that_users_bring(model: type[nn.Module], stackable: bool, averaging: float) -> None:
@@ -205,6 +229,25 @@ def test_runs_of_one_seed_share_initial_weights_and_batches() -> None:
     assert not torch.equal(
         first["head.weight"], build_model(job(data, "ce", seed=2), data, recipe).model.state_dict()["head.weight"]
     )
+
+
+def test_dropout_keeps_the_mean_and_the_share() -> None:
+    masks = DropoutMasks([0, 1])
+    dropped = masks.drop(torch.ones(2, 100, 101), 0.15)
+    shares = (dropped == 0).double().mean((1, 2))
+    # Of 10,100 entries 38/256 = 0.1484 are dropped, with a deviation of 0.0035: five of them either way.
+    assert ((shares - 38 / 256).abs() < 0.018).all()
+    assert not torch.equal(dropped[0], dropped[1])
+    torch.testing.assert_close(dropped[0].max(), torch.tensor(256 / 218))
+    assert torch.equal(masks.drop(torch.ones(2, 3), 1.0), torch.zeros(2, 3))
+
+
+def test_masks_after_a_race_are_those_of_the_runs_that_go_on() -> None:
+    whole, part = DropoutMasks([3, 4, 5]), DropoutMasks([5])
+    inputs = torch.ones(3, 4, 9)
+    whole.drop(inputs, 0.5), part.drop(inputs[:1], 0.5)
+    whole.keep(torch.tensor([2]))
+    assert torch.equal(whole.drop(inputs[:1], 0.5), part.drop(inputs[:1], 0.5))
 
 
 def test_global_random_numbers_are_left_alone() -> None:

@@ -104,6 +104,7 @@ def plain_loop(job: Job, data: PreparedData, recipe: Recipe, build: Build | None
     steps = -(-len(data.train) // recipe.batch_size)
     schedule = torch_schedule(optimizer, recipe.schedule, recipe.epochs, steps)
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(recipe.averaging), use_buffers=True)
+    _draw_by_seed(model, seed)
     order, masks, mixing = (
         generator(seed, "batches"),
         generator(seed, "dropout"),
@@ -143,6 +144,23 @@ def _training_logits(model: nn.Module, inputs: Tensor, masks: torch.Generator) -
     features = model.backbone(inputs)
     kept = torch.empty_like(features).bernoulli_(head.keep, generator=masks)
     return F.linear(features * kept / head.keep, head.weight, head.bias)
+
+
+def _draw_by_seed(model: nn.Module, seed: int) -> None:
+    """Let dropout layers draw by the seed of the run, eight entries a number."""
+    own = generator(seed, "dropout")
+
+    def drop(layer: nn.Dropout, given: tuple[Tensor], _: Tensor) -> Tensor | None:
+        (inputs,) = given
+        if not layer.training:
+            return None
+        drawn = torch.empty(-(-inputs.numel() // 8), dtype=torch.int64).random_(-(2**63), None, generator=own)
+        kept = torch.tensor(drawn.numpy().view(np.uint8)[: inputs.numel()].reshape(inputs.shape) >= round(256 * layer.p))
+        return inputs * kept / (1 - round(256 * layer.p) / 256)
+
+    for module in model.modules():
+        if type(module) is nn.Dropout:
+            module.register_forward_hook(drop)
 
 
 @torch.no_grad()

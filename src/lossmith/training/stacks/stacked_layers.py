@@ -7,33 +7,43 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
-__all__ = ["stacked_call", "tensors_under"]
+from lossmith.training.stacks.dropout_masks import DropoutMasks
 
-_ELEMENTWISE = (nn.ReLU, nn.Identity, nn.Tanh, nn.Sigmoid, nn.GELU, nn.SiLU, nn.LeakyReLU, nn.ELU, nn.Softplus)
+__all__ = ["hides_dropout", "stacked_call", "tensors_under"]
+
+_ELEMENTWISE = (nn.ReLU, nn.Identity, nn.Tanh, nn.Sigmoid, nn.GELU, nn.SiLU, nn.Mish, nn.LeakyReLU, nn.ELU, nn.Softplus)
 
 
-def stacked_call(module: nn.Module, tensors: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
+def stacked_call(module: nn.Module, tensors: Mapping[str, Tensor], inputs: Tensor, masks: DropoutMasks) -> Tensor:
     """Call a module with parameters and buffers of its own for each run.
 
-    Linear layers, alone and in sequences, are batched products of matrices; ``torch.func`` maps everything else.
+    Linear layers, alone and in sequences, are batched products of matrices; dropout layers in sequences draw masks by the seed
+    of each run; ``torch.func`` maps everything else.
 
     Args:
         module: The module, whose own tensors are not used.
         tensors: Parameters and buffers by name, each ``(runs, ...)``.
         inputs: ``(runs, rows, ...)``.
+        masks: What dropout layers keep.
 
     Returns:
         Outputs ``(runs, rows, ...)``.
     """
+    if _is_sequence(module):
+        for name, layer in module.named_children():
+            inputs = stacked_call(layer, tensors_under(name, tensors), inputs, masks)
+        return inputs
+    if type(module) is nn.Dropout:
+        return masks.drop(inputs, module.p) if module.training else inputs
     if len(inputs) == 1:  # nothing to batch, so any module will do
         outputs: Tensor = functional_call(
             module, {name: tensor.squeeze(0) for name, tensor in tensors.items()}, inputs.squeeze(0)
         )
         return outputs.unsqueeze(0)
-    if type(module).forward is nn.Sequential.forward:
-        for name, layer in module.named_children():
-            inputs = stacked_call(layer, tensors_under(name, tensors), inputs)
-        return inputs
+    return _layer_of_many(module, tensors, inputs)
+
+
+def _layer_of_many(module: nn.Module, tensors: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
     if type(module) is nn.Linear and inputs.dim() == 3:
         return _stacked_linear(inputs, tensors["weight"], tensors.get("bias"))
     if type(module) is nn.Flatten and (module.start_dim, module.end_dim) == (1, -1):
@@ -41,6 +51,29 @@ def stacked_call(module: nn.Module, tensors: Mapping[str, Tensor], inputs: Tenso
     if type(module) in _ELEMENTWISE:
         return cast("Tensor", module(inputs))
     return cast("Tensor", vmap(lambda own, rows: functional_call(module, own, (rows,)))(dict(tensors), inputs))
+
+
+def _is_sequence(module: nn.Module) -> bool:
+    return type(module).forward is nn.Sequential.forward
+
+
+def hides_dropout(module: nn.Module) -> bool:
+    """Return whether a dropout layer is where :func:`stacked_call` does not see it: anywhere but in sequences.
+
+    Args:
+        module: The module.
+
+    Returns:
+        True if its masks cannot be those of each run.
+
+    >>> hides_dropout(nn.Sequential(nn.Linear(2, 2), nn.Dropout())), hides_dropout(nn.TransformerEncoderLayer(8, 2))
+    (False, True)
+    """
+    if type(module) is nn.Dropout:
+        return False
+    if _is_sequence(module):
+        return any(map(hides_dropout, module.children()))
+    return any(isinstance(part, nn.modules.dropout._DropoutNd) for part in module.modules())
 
 
 def tensors_under(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

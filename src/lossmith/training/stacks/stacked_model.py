@@ -12,8 +12,9 @@ from lossmith.objectives.objective import Classifier, Objective
 from lossmith.training.job import Build, Job
 from lossmith.training.models.named_models import make_backbone, vocabulary_of
 from lossmith.training.recipe import Recipe
-from lossmith.training.seeds import generator, seeded
-from lossmith.training.stacks.stacked_layers import stacked_call, tensors_under
+from lossmith.training.seeds import seeded
+from lossmith.training.stacks.dropout_masks import DropoutMasks
+from lossmith.training.stacks.stacked_layers import hides_dropout, stacked_call, tensors_under
 
 __all__ = ["StackedModel", "build_model", "can_be_stacked"]
 
@@ -89,7 +90,7 @@ class StackedModel:
         self.decay = torch.stack(
             [torch.tensor([own.decay[name] for name in self._names]).repeat_interleave(sizes) for own in built]
         )
-        self._masks = [generator(seed, "dropout") for seed in seeds]
+        self._masks = DropoutMasks(seeds)
         self._kept_share = 1.0
         if isinstance(self.template, Classifier) and isinstance(self.template.head, DropoutLinear):
             # Its masks must come from the seed of each run: we draw them, and leave the rest to a plain layer.
@@ -143,7 +144,9 @@ class StackedModel:
             The logits.
         """
         features = self._features(self.leaves, inputs)
-        return self._head(self.leaves, features if self._kept_share == 1 else features * self._mask(features))
+        if self._kept_share < 1:
+            features = features * self._masks.bernoulli(features, self._kept_share)
+        return self._head(self.leaves, features)
 
     def gradient(self, losses: Tensor) -> Tensor:
         """Return the gradient of the loss of each run with respect to its parameters, ``(runs, size)``.
@@ -216,17 +219,13 @@ class StackedModel:
 
     def _features(self, tensors: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
         if not isinstance(self.template, Classifier):
-            return stacked_call(self.template, tensors, inputs)
-        return stacked_call(self.template.backbone, tensors_under("backbone", tensors), inputs)
+            return stacked_call(self.template, tensors, inputs, self._masks)
+        return stacked_call(self.template.backbone, tensors_under("backbone", tensors), inputs, self._masks)
 
     def _head(self, tensors: Mapping[str, Tensor], features: Tensor) -> Tensor:
         if not isinstance(self.template, Classifier):
             return features
-        return stacked_call(self.template.head, tensors_under("head", tensors), features)
-
-    def _mask(self, features: Tensor) -> Tensor:
-        masks = [features.new_empty(features.shape[1:]).bernoulli_(self._kept_share, generator=own) for own in self._masks]
-        return torch.stack(masks).div_(self._kept_share)
+        return stacked_call(self.template.head, tensors_under("head", tensors), features, self._masks)
 
     def keep(self, runs: Tensor) -> None:
         """Go on with some of the runs.
@@ -235,15 +234,15 @@ class StackedModel:
             runs: Their places among those there are.
         """
         self.weights = self.weights[runs]
-        self._masks = [self._masks[run] for run in runs.tolist()]
+        self._masks.keep(runs)
         self._require_gradients()
 
 
 def can_be_stacked(built: Built, data: PreparedData) -> bool:
     """Return whether models like this one can be trained as one, and gain by it.
 
-    Batch normalisation, dropout and recurrent layers keep or draw something that is not a parameter; convolutions of one
-    model fill a processor already. Whatever else ``torch.func`` can map is tried on two rows.
+    Batch normalisation, recurrent layers and dropout layers that are not in a sequence keep or draw something that is not a
+    parameter; convolutions of one model fill a processor already. Whatever else ``torch.func`` can map is tried on two rows.
 
     Args:
         built: A model of the kind.
@@ -252,8 +251,10 @@ def can_be_stacked(built: Built, data: PreparedData) -> bool:
     Returns:
         True if it can.
     """
-    alone = (nn.modules.batchnorm._NormBase, nn.modules.dropout._DropoutNd, nn.RNNBase, nn.modules.conv._ConvNd)
+    alone = (nn.modules.batchnorm._NormBase, nn.RNNBase, nn.modules.conv._ConvNd)
     if any(isinstance(module, alone) for module in built.model.modules()) or any(True for _ in built.model.buffers()):
+        return False
+    if any(map(hides_dropout, _parts(built.model))):
         return False
     model = StackedModel([built, built], [0, 0])
     rows = data.train[:2]
@@ -266,6 +267,11 @@ def can_be_stacked(built: Built, data: PreparedData) -> bool:
         return False
     (apart,) = StackedModel([built], [0]).predict(data.inputs, rows, model.weights[:1])
     return torch.allclose(together, apart.expand_as(together), rtol=1e-4, atol=1e-5)
+
+
+def _parts(model: nn.Module) -> tuple[nn.Module, ...]:
+    """Return what :class:`StackedModel` calls one after the other."""
+    return (model.backbone, model.head) if isinstance(model, Classifier) else (model,)
 
 
 def _parameters(model: nn.Module) -> dict[str, Tensor]:
