@@ -118,8 +118,10 @@ class Objective:
         """Return the model, its loss and its parameter groups.
 
         The backbone returns features, ``out_features`` of them unless ``in_features`` says how many; the final layer has its
-        device and precision. The loss is a copy, so that an objective can be built many times. ``weight_decay`` replaces the
-        published one; ``decay_vectors=False`` exempts biases and normalisation layers from it.
+        device and precision. A backbone with a function ``initialise`` says how layers of its network start: it is called with
+        the final layer, too, unless that has a start of its own, as that of cosine softmax. The loss is a copy, so that an
+        objective can be built many times. ``weight_decay`` replaces the published one; ``decay_vectors=False`` exempts biases
+        and normalisation layers from it.
 
         Args:
             backbone: Turns inputs into features; it becomes part of the model.
@@ -136,6 +138,9 @@ class Objective:
         """
         Limits(2, whole=True).check("num_classes", num_classes, owner="Objective")
         model = Classifier(backbone, self.head(_width(backbone, in_features), num_classes))
+        initialise = getattr(backbone, "initialise", None)
+        if initialise is not None and not _starts_by_itself(model.head):
+            initialise(model.head)
         like = next((parameter for parameter in backbone.parameters() if parameter.is_floating_point()), None)
         if like is not None:
             model.head.to(like.device, like.dtype)
@@ -172,6 +177,11 @@ class Objective:
             One loss, or two for an objective with two passes a batch.
         """
         return loss.passes() if self.two_passes and isinstance(loss, ComplementObjective) else (loss,)
+
+
+def _starts_by_itself(head: nn.Module) -> bool:
+    """Return whether a final layer is initialised in a way of its own."""
+    return getattr(type(head), "reset_parameters", None) is not nn.Linear.reset_parameters
 
 
 def _width(backbone: nn.Module, in_features: int | None) -> int:

@@ -10,7 +10,7 @@ from lossmith.studies.measures import GUESSES
 from lossmith.studies.settings import Settings
 from lossmith.training.job import Build, Job
 from lossmith.training.recipe import Run
-from lossmith.training.stacks.stacked_model import build_model
+from lossmith.training.stacks.built_model import build_model
 
 __all__ = ["check_splits", "rehearse", "warnings_about"]
 

@@ -7,6 +7,8 @@ from lossmith.lazy_names import lazy_names
 if TYPE_CHECKING:
     from lossmith.training.job import *
     from lossmith.training.learning_rate_schedules import *
+    from lossmith.training.models.backbone import *
+    from lossmith.training.models.initialisation import *
     from lossmith.training.models.named_models import *
     from lossmith.training.recipe import *
     from lossmith.training.stacks.optimizers import *
@@ -17,7 +19,9 @@ __all__, __getattr__, __dir__ = lazy_names(
     {
         "job": ["Build", "Job"],
         "learning_rate_schedules": ["LEARNING_RATE_SCHEDULES"],
-        "models.named_models": ["MODELS", "Backbone", "make_backbone"],
+        "models.backbone": ["Backbone"],
+        "models.initialisation": ["Initialise", "kaiming_normal", "kaiming_normal_by_outputs", "xavier_uniform"],
+        "models.named_models": ["MODELS", "make_backbone"],
         "recipe": ["CURVES", "Recipe", "Run", "Trained"],
         "stacks.optimizers": ["OPTIMIZERS"],
         "workers": ["Progress", "train_all"],

@@ -55,8 +55,6 @@ def check_recipe(recipe: Recipe, data: PreparedData, *, own_model: bool = False)
         _check_name("keep", kept, KEPT)
     if recipe.mixup and not data.inputs.is_floating_point():
         raise ValueError(f"Recipe: mixup mixes numbers, and the inputs of {data.name} are words.")
-    if own_model and "features" in recipe.keep:
-        raise ValueError("Recipe: keep='features' needs a model by name; others do not say what their final layer sees.")
     if not len(data.validation) and (recipe.select == "best" or recipe.patience):
         raise ValueError(f"Recipe: select='best' and patience need a validation split, and {data.name} has none.")
 

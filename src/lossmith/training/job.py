@@ -12,7 +12,8 @@ from lossmith.training.recipe import Run
 __all__ = ["Build", "Job"]
 
 Build = Callable[[tuple[int, ...], int], nn.Module]
-"""A user's own model: from the shape of an input and the number of classes to a module that returns logits."""
+"""A user's own model: from the shape of an input and the number of classes to a module that returns logits, or to
+a :class:`~lossmith.training.Backbone`, which returns features and leaves the final layer to the objective."""
 
 
 @dataclass(frozen=True, eq=False)

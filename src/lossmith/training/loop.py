@@ -17,9 +17,10 @@ from lossmith.training.race import Race, Score
 from lossmith.training.recipe import Recipe, Trained
 from lossmith.training.records import Answers, Record, epoch_shares
 from lossmith.training.seeds import seeded
+from lossmith.training.stacks.built_model import build_model
 from lossmith.training.stacks.optimizers import OPTIMIZERS
 from lossmith.training.stacks.stacked_losses import StackedLosses, loss_key, predict_proba
-from lossmith.training.stacks.stacked_model import StackedModel, build_model, can_be_stacked
+from lossmith.training.stacks.stacked_model import StackedModel, can_be_stacked
 
 __all__ = ["train_stack"]
 

@@ -9,12 +9,14 @@ from torch import nn
 
 from lossmith.data import PreparedData, load_data
 from lossmith.objectives.named_objectives import make_objective
+from lossmith.objectives.objective import Objective
 from lossmith.studies.settings import Settings
 from lossmith.studies.storage.store import Store
 from lossmith.studies.storage.stored_content import StoreError, check_kinds, check_texts
 from lossmith.studies.storage.study_file import OLD_FORMAT
 from lossmith.studies.trials import expression_of
 from lossmith.training.job import Build
+from lossmith.training.models.backbone import Backbone
 from lossmith.training.models.named_models import make_backbone, vocabulary_of
 
 __all__ = [
@@ -186,20 +188,24 @@ def trained_model(store: Store, settings: Settings, run: int, data: PreparedData
         ValueError: If the model was the user's own, and is not at hand.
     """
     weights = store.weights(run)
-    model = _untrained_model(store, settings, run, data) if build is None else build(data.input_shape, data.num_classes)
+    network = _untrained_network(store, settings, data) if build is None else build(data.input_shape, data.num_classes)
+    if build is None or isinstance(network, Backbone):
+        network = _objective_of(store, settings, run).build(network, data.num_classes).model
     try:
-        model.load_state_dict(weights)
+        network.load_state_dict(weights)
     except RuntimeError as error:
         raise StoreError(f"{store.file}: table array, weights of run {run} do not fit the model: {error}") from error
-    return model.eval()
+    return network.eval()
 
 
-def _untrained_model(store: Store, settings: Settings, run: int, data: PreparedData) -> nn.Module:
+def _untrained_network(store: Store, settings: Settings, data: PreparedData) -> nn.Module:
     if "a model of its own" in (store.meta("from_python") or ""):
         raise ValueError(f"{store.file.parent}: the study was begun in Python with a model of its own, which it does not hold.")
-    backbone = make_backbone(settings.recipe.model, data.input_shape, vocabulary=vocabulary_of(data.inputs))
+    return make_backbone(settings.recipe.model, data.input_shape, vocabulary=vocabulary_of(data.inputs))
+
+
+def _objective_of(store: Store, settings: Settings, run: int) -> Objective:
     found = next(each for each in planned_runs(store, settings) if each["id"] == run)
     brought = found["loss"] in (store.meta("brought") or {})
     # A loss of the user's own has a plain final layer.
-    objective = make_objective("ce" if brought else expression_of(found["loss"], found["parameters"]))
-    return objective.build(backbone, data.num_classes).model
+    return make_objective("ce" if brought else expression_of(found["loss"], found["parameters"]))

@@ -1,32 +1,17 @@
 """Models by name. Each is a backbone that turns inputs into features; the objective puts the final layer on top."""
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple
 
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from lossmith.expressions.nearest import nearest
-from lossmith.training.models.resnet import ResidualNetwork
+from lossmith.training.models.backbone import Backbone
+from lossmith.training.models.image_models import PUBLISHED_IMAGE_MODELS
+from lossmith.training.models.initialisation import Initialise, xavier_uniform
+from lossmith.training.models.model import Inputs, Model, model
 
-__all__ = ["MODELS", "Backbone", "make_backbone"]
-
-
-class Inputs(NamedTuple):
-    """What a model is made for."""
-
-    shape: tuple[int, ...]
-    vocabulary: int
-    """Number of words, where inputs are words as numbers; else 0."""
-
-
-class Backbone(nn.Sequential):
-    """Layers that make ``out_features`` features of an input."""
-
-    def __init__(self, *layers: nn.Module, out_features: int) -> None:
-        super().__init__(*layers)
-        self.out_features = out_features
+__all__ = ["MODELS", "make_backbone"]
 
 
 def _linear(inputs: Inputs) -> nn.Module:
@@ -34,13 +19,13 @@ def _linear(inputs: Inputs) -> nn.Module:
     return Backbone(nn.Flatten(), out_features=math.prod(inputs.shape))
 
 
-def _perceptron(shape: tuple[int, ...], *widths: int) -> Backbone:
+def _perceptron(shape: tuple[int, ...], *widths: int, initialise: Initialise | None = None) -> Backbone:
     layers: list[nn.Module] = [nn.Flatten()]
     before = math.prod(shape)
     for width in widths:
         layers += [nn.Linear(before, width), nn.ReLU()]
         before = width
-    return Backbone(*layers, out_features=before)
+    return Backbone(*layers, out_features=before, initialise=initialise)
 
 
 def _mlp(inputs: Inputs) -> nn.Module:
@@ -50,12 +35,7 @@ def _mlp(inputs: Inputs) -> nn.Module:
 
 def _mlp1024(inputs: Inputs) -> nn.Module:
     """Three hidden layers of 1024, 512 and 512, as Staats, Thamm and Rosenow have them."""
-    backbone = _perceptron(inputs.shape, 1024, 512, 512)
-    for layer in backbone:
-        if isinstance(layer, nn.Linear):
-            nn.init.xavier_uniform_(layer.weight)
-            nn.init.zeros_(layer.bias)
-    return backbone
+    return _perceptron(inputs.shape, 1024, 512, 512, initialise=xavier_uniform)
 
 
 def _two_convolutions(inputs: Inputs, first: int, second: int, *, kernel: int, width: int) -> list[nn.Module]:
@@ -82,16 +62,6 @@ def _cnn(inputs: Inputs) -> nn.Module:
 def _small_cnn(inputs: Inputs) -> nn.Module:
     """Two convolutions of 16 and 32 channels with pooling and a layer of 128, for processors without much patience."""
     return Backbone(*_two_convolutions(inputs, 16, 32, kernel=3, width=128), out_features=128)
-
-
-def _resnet20(inputs: Inputs) -> nn.Module:
-    """The residual network of 20 layers for small images."""
-    return ResidualNetwork(inputs.shape[0], blocks=3)
-
-
-def _resnet32(inputs: Inputs) -> nn.Module:
-    """The residual network of 32 layers for small images."""
-    return ResidualNetwork(inputs.shape[0], blocks=5)
 
 
 class LastState(nn.Module):
@@ -123,28 +93,14 @@ def _lstm(inputs: Inputs) -> nn.Module:
     return LastState(inputs.vocabulary)
 
 
-class Model(NamedTuple):
-    """A model of the catalogue."""
-
-    make: Callable[[Inputs], nn.Module]
-    takes: str
-    """``anything`` but words, ``images`` or ``words``."""
-    summary: str
-
-
-def _model(make: Callable[[Inputs], nn.Module], takes: str = "anything") -> Model:
-    return Model(make, takes, (make.__doc__ or "").strip())
-
-
 MODELS: dict[str, Model] = {
-    "linear": _model(_linear),
-    "mlp": _model(_mlp),
-    "mlp1024": _model(_mlp1024),
-    "small-cnn": _model(_small_cnn, "images"),
-    "cnn": _model(_cnn, "images"),
-    "resnet20": _model(_resnet20, "images"),
-    "resnet32": _model(_resnet32, "images"),
-    "lstm": _model(_lstm, "words"),
+    "linear": model(_linear),
+    "mlp": model(_mlp),
+    "mlp1024": model(_mlp1024),
+    "small-cnn": model(_small_cnn, "images"),
+    "cnn": model(_cnn, "images"),
+    **PUBLISHED_IMAGE_MODELS,
+    "lstm": model(_lstm, "words"),
 }
 """Every model by name."""
 
@@ -171,12 +127,13 @@ def make_backbone(name: str, input_shape: tuple[int, ...], *, vocabulary: int = 
     """
     if name not in MODELS:
         raise ValueError(f"make_backbone: unknown model {name!r}{nearest(name, MODELS)}")
-    make, takes, _ = MODELS[name]
+    make, takes, _, smallest = MODELS[name]
     got = f"words in texts of length {input_shape[0]}" if vocabulary else f"inputs of shape {tuple(input_shape)}"
     if takes == "words" and not vocabulary:
         raise ValueError(f"make_backbone: {name} takes texts as numbers of words, got {got}.")
-    if takes == "images" and (vocabulary or len(input_shape) != 3 or min(input_shape[1:]) < 4):
-        raise ValueError(f"make_backbone: {name} takes images (channels, height, width) of at least 4 x 4, got {got}.")
+    if takes == "images" and (vocabulary or len(input_shape) != 3 or min(input_shape[1:]) < smallest):
+        least = f"{smallest} x {smallest}"
+        raise ValueError(f"make_backbone: {name} takes images (channels, height, width) of at least {least}, got {got}.")
     if takes == "anything" and vocabulary:
         raise ValueError(f"make_backbone: {name} takes numbers, got {got}; only lstm takes words.")
     return make(Inputs(tuple(input_shape), vocabulary))

@@ -6,8 +6,9 @@ from itertools import pairwise
 from lossmith.data.prepared import PreparedData
 from lossmith.training.job import Architecture, Build, Job, architecture
 from lossmith.training.recipe import Cell, Recipe
+from lossmith.training.stacks.built_model import build_model
 from lossmith.training.stacks.stacked_losses import loss_key
-from lossmith.training.stacks.stacked_model import build_model, can_be_stacked
+from lossmith.training.stacks.stacked_model import can_be_stacked
 
 __all__ = ["compose_stacks"]
 

@@ -1,78 +1,21 @@
 """The models of many runs as one: a matrix with the weights of a run in each row."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from lossmith.data.prepared import PreparedData
 from lossmith.objectives.heads import DropoutLinear
-from lossmith.objectives.objective import Classifier, Objective
-from lossmith.training.job import Build, Job
-from lossmith.training.models.named_models import make_backbone, vocabulary_of
-from lossmith.training.recipe import Recipe
-from lossmith.training.seeds import seeded
+from lossmith.objectives.objective import Classifier
+from lossmith.training.stacks.built_model import Built, learned_parameters
 from lossmith.training.stacks.dropout_masks import DropoutMasks
 from lossmith.training.stacks.stacked_layers import hides_dropout, stacked_call, tensors_under
 
-__all__ = ["StackedModel", "build_model", "can_be_stacked"]
+__all__ = ["StackedModel", "can_be_stacked"]
 
 ROWS_AT_ONCE = 1 << 11
 """Rows, times runs, that are predicted at once, so that the cache holds what the layers pass on."""
-
-
-class Built(NamedTuple):
-    """The model of one run, as its seed initialises it."""
-
-    model: nn.Module
-    decay: dict[str, float]
-    """Weight decay by the name of a parameter."""
-
-
-def build_model(job: Job, data: PreparedData, recipe: Recipe, build: Build | None = None) -> Built:
-    """Return the model of a job with the initial weights of its seed.
-
-    Args:
-        job: The run.
-        data: What it is trained on.
-        recipe: Which model it is, if ``build`` is not given.
-        build: Makes a user's own model.
-
-    Returns:
-        The model, and the weight decay of its parameters.
-    """
-    with seeded(job.seed, "weights"):
-        if build is not None:
-            return _users_model(job, build(data.input_shape, data.num_classes), data)
-        backbone = make_backbone(recipe.model, data.input_shape, vocabulary=vocabulary_of(data.inputs))
-        if isinstance(job.objective, Objective):
-            trainable = job.objective.build(backbone, data.num_classes, weight_decay=job.run.weight_decay or None)
-            decays = {id(weight): group["weight_decay"] for group in trainable.groups for weight in group["params"]}
-            model: nn.Module = trainable.model
-            return Built(model, {name: decays[id(weight)] for name, weight in _parameters(model).items()})
-        width = int(backbone.out_features)  # type: ignore[arg-type]
-        return _evenly_decayed(Classifier(backbone, nn.Linear(width, data.num_classes)), job.run.weight_decay)
-
-
-def _users_model(job: Job, model: nn.Module, data: PreparedData) -> Built:
-    objective = job.objective
-    try:
-        with torch.no_grad():
-            shape = tuple(model.eval()(data.inputs[data.train[:2]]).shape)
-    except RuntimeError as error:
-        reason = str(error).partition("\n")[0]
-        raise ValueError(f"build: the model fails on inputs of shape {data.input_shape}: {reason}") from error
-    if shape[1:] != (data.num_classes,):
-        raise ValueError(f"build: the model must return {data.num_classes} logits for each row, got {shape} for 2 rows.")
-    if isinstance(objective, Objective) and (objective.head is not nn.Linear or objective.final_weight_decay):
-        raise ValueError(f"{objective}: needs a final layer of its own, which a model that returns logits does not leave to it.")
-    published = objective.weight_decay if isinstance(objective, Objective) else 0.0
-    return _evenly_decayed(model, job.run.weight_decay or published)
-
-
-def _evenly_decayed(model: nn.Module, decay: float) -> Built:
-    return Built(model, dict.fromkeys(_parameters(model), decay))
 
 
 class StackedModel:
@@ -81,7 +24,7 @@ class StackedModel:
     def __init__(self, built: Sequence[Built], seeds: Sequence[int]) -> None:
         self.template: nn.Module = built[0].model
         self.weights = torch.stack([_as_vector(own.model) for own in built])
-        parameters = _parameters(self.template)
+        parameters = learned_parameters(self.template)
         self._shapes = {name: tensor.shape for name, tensor in (parameters | _buffers(self.template)).items()}
         self._names = list(parameters)
         self.size = sum(parameter.numel() for parameter in parameters.values())
@@ -274,10 +217,6 @@ def _parts(model: nn.Module) -> tuple[nn.Module, ...]:
     return (model.backbone, model.head) if isinstance(model, Classifier) else (model,)
 
 
-def _parameters(model: nn.Module) -> dict[str, Tensor]:
-    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
-
-
 def _buffers(model: nn.Module) -> dict[str, Tensor]:
     """Return what training does not learn. Counters, which are integers, are left out: nothing that we call depends on them."""
     frozen = {name: parameter for name, parameter in model.named_parameters() if not parameter.requires_grad}
@@ -285,5 +224,5 @@ def _buffers(model: nn.Module) -> dict[str, Tensor]:
 
 
 def _as_vector(model: nn.Module) -> Tensor:
-    tensors = [*_parameters(model).values(), *_buffers(model).values()]
+    tensors = [*learned_parameters(model).values(), *_buffers(model).values()]
     return torch.cat([tensor.detach().flatten() for tensor in tensors])

@@ -1,0 +1,41 @@
+"""What the catalogue knows of a model."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from torch import nn
+
+__all__ = ["Inputs", "Model", "model"]
+
+
+class Inputs(NamedTuple):
+    """What a model is made for."""
+
+    shape: tuple[int, ...]
+    vocabulary: int
+    """Number of words, where inputs are words as numbers; else 0."""
+
+
+class Model(NamedTuple):
+    """A model of the catalogue."""
+
+    make: Callable[[Inputs], nn.Module]
+    takes: str
+    """``anything`` but words, ``images`` or ``words``."""
+    summary: str
+    smallest: int = 4
+    """Pixels a side that images must have."""
+
+
+def model(make: Callable[[Inputs], nn.Module], takes: str = "anything", *, smallest: int = 4) -> Model:
+    """Return a model of the catalogue, whose summary is what its function says of itself.
+
+    Args:
+        make: Makes the backbone for certain inputs.
+        takes: What inputs it takes.
+        smallest: Pixels a side that images must have.
+
+    Returns:
+        The entry of the catalogue.
+    """
+    return Model(make, takes, (make.__doc__ or "").strip(), smallest)
