@@ -58,6 +58,9 @@ WRONG = {
     "seed": WHOLES,
     "rows": (*WHOLES, 0),
     "text": TEXTS,
+    "encoder": (7, 1.5, True, NESTED, [], b"x"),
+    "fine_tune": (0, 1, "true", None, [], NESTED),
+    "cache": (7, 1.5, True, NESTED, [], b"x"),
     "resize": (0, -1, 2.5, "32", True, NESTED, [], [1, 2, 3], [32, "x"], [0, 5]),
     "folder": (7, 1.5, True, NESTED, [], b"x"),
 }

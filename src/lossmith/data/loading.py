@@ -12,6 +12,7 @@ import torch
 from lossmith.data.encoding.array_inputs import Encoded, encode_array
 from lossmith.data.encoding.columns import encode_table
 from lossmith.data.encoding.labels import class_groups, classes_of
+from lossmith.data.encoding.pretrained import TextEncoding, text_encoding
 from lossmith.data.fewer_rows import at_most
 from lossmith.data.inspection import data_notes
 from lossmith.data.prepared import PreparedData
@@ -24,6 +25,7 @@ from lossmith.data.sources.image_folders import image_examples
 from lossmith.data.sources.known_sets import read_known_set
 from lossmith.data.sources.table_files import TABLE_SUFFIXES, Table, read_table, tidy_columns
 from lossmith.data.splits import Shares, Splits, make_splits
+from lossmith.encoders.text_features import OnTexts
 from lossmith.expressions.limits import Limits
 from lossmith.expressions.nearest import nearest
 from lossmith.expressions.quotes import quote
@@ -49,9 +51,13 @@ def load_data(
     replicate: int = 0,
     rows: int | None = None,
     text: str = "ngrams",
+    encoder: str | Path | None = None,
+    fine_tune: bool = False,
+    cache: str | Path | None = None,
     resize: int | tuple[int, int] | None = None,
     folder: str | Path | None = None,
     name: str | None = None,
+    on_texts: OnTexts | None = None,
 ) -> PreparedData:
     """Read data, divide it and turn it into tensors. Whatever is fitted on the way is fitted on training rows alone.
 
@@ -73,9 +79,13 @@ def load_data(
         rows: How many rows to use at most, drawn by chance in the proportions of classes; all if not given. Rows that the source
             marks as test are all used, and do not count.
         text: Whether texts become hashed ``ngrams``, beside all other columns, or ``words`` in their order, alone.
+        encoder: The folder of a pretrained model of transformers (safetensors), whose vectors of texts take the place of ngrams.
+        fine_tune: Whether the encoder is to be trained, too: inputs are the tokens of the texts, alone.
+        cache: Where vectors are kept; by default in the folder of the environment variable ``LOSSMITH_CACHE``, or the user's.
         resize: One side, or height and width, for images of different sizes.
         folder: Where to look for known data first; the environment variable ``LOSSMITH_DATA`` does the same.
         name: What to call the data; the name of the file or folder if not given.
+        on_texts: Called with how many texts have been encoded, and of how many.
 
     Returns:
         The data with its splits.
@@ -93,6 +103,7 @@ def load_data(
         return source
     _check_arguments(source, text, seed, replicate, folder)
     resize = _checked_sides(resize)
+    encoding = text_encoding(encoder, fine_tune, cache, on_texts)
     roles = Roles(target, true_label, split_column, groups)
     parts = {"": source, "validation": validation, "test": test}
     # What was read has no name here, so that it can be let go of while it is encoded.
@@ -101,6 +112,7 @@ def load_data(
         Shares(validation_share, test_share),
         seed + replicate,
         text,
+        encoding,
     )
 
 
@@ -127,7 +139,7 @@ def _checked_sides(resize: Any) -> int | tuple[int, int] | None:
     return (height, width) if len(sides) == 2 else height
 
 
-def _prepared(examples: Examples, shares: Shares, seed: int, text: str) -> PreparedData:
+def _prepared(examples: Examples, shares: Shares, seed: int, text: str, encoding: TextEncoding | None) -> PreparedData:
     classes = classes_of(examples)
     splits = make_splits(classes.labels, examples.split, shares, seed)
     if len(np.unique(classes.labels[splits.train])) < 2:
@@ -138,7 +150,7 @@ def _prepared(examples: Examples, shares: Shares, seed: int, text: str) -> Prepa
     inputs = _by_column(examples.inputs)
     warnings = restating_notes(inputs, classes.labels, splits.train) if isinstance(inputs, dict) else []
     examples = replace(examples, inputs=np.empty(0))  # lets go of a table whose columns are encoded one by one
-    encoded = _encoded(inputs, splits, text, examples.name)
+    encoded = _encoded(inputs, splits, text, examples.name, encoding)
     return PreparedData(
         examples.name,
         encoded.inputs,
@@ -156,9 +168,13 @@ def _by_column(inputs: pd.DataFrame | Array) -> dict[str, pd.Series] | Array:
     return {column: inputs[column] for column in inputs.columns} if isinstance(inputs, pd.DataFrame) else inputs
 
 
-def _encoded(inputs: dict[str, pd.Series] | Array, splits: Splits, text: str, owner: str) -> Encoded:
+def _encoded(
+    inputs: dict[str, pd.Series] | Array, splits: Splits, text: str, owner: str, encoding: TextEncoding | None
+) -> Encoded:
     if isinstance(inputs, dict):
-        return encode_table(inputs, splits.train, text=text, owner=owner)
+        return encode_table(inputs, splits.train, text=text, owner=owner, encoding=encoding)
+    if encoding is not None:
+        raise ValueError(f"{owner}: an encoder needs texts, got numbers of shape {inputs.shape}.")
     return encode_array(inputs, splits.train, owner=owner, words=text == "words")
 
 

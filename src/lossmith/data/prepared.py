@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from lossmith.encoders.model_folder import ModelFolder
+
 __all__ = ["PreparedData", "Texts"]
 
 
@@ -16,6 +18,10 @@ class Texts:
     """One for each row: all its columns of text behind one another."""
     inputs: Tensor
     """``(d,)`` truth values: which inputs come from the texts."""
+    encoder: ModelFolder | None = None
+    """The pretrained encoder that read them, if one did: inputs are its vectors, or tokens where it is trained further."""
+    vectors: Tensor | None = None
+    """``(n, d)``: the encoder's vectors, where inputs are tokens."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +78,11 @@ class PreparedData:
         """
         digest = hashlib.sha256(repr((self.classes, self.groups, self.inputs.shape)).encode())
         truth = self.labels if self.true_labels is None else self.true_labels
-        for part in (self.inputs, self.labels, truth, self.train, self.validation, self.test):
+        inputs = self.inputs
+        if self.texts is not None and self.texts.encoder is not None:
+            # Vectors that are computed again, elsewhere, are the same to rounding only; what they are computed from is the same.
+            digest.update(repr((self.texts.encoder.digest(), self.texts.strings)).encode())
+            inputs = inputs[:, ~self.texts.inputs]
+        for part in (inputs, self.labels, truth, self.train, self.validation, self.test):
             digest.update(part.contiguous().numpy())  # type: ignore[arg-type]
         return digest.hexdigest()[:16]

@@ -15,7 +15,7 @@ from lossmith.losses import ClassificationLoss
 from lossmith.objectives.named_objectives import make_objective
 from lossmith.objectives.objective import Objective
 from lossmith.studies.comparison import Comparison
-from lossmith.studies.progress import progress_display
+from lossmith.studies.progress import progress_display, texts_display
 from lossmith.studies.rehearsal import check_splits, rehearse
 from lossmith.studies.settings import Settings, settings_from, split_list
 from lossmith.studies.storage.store import Store, StoreError
@@ -49,7 +49,8 @@ def planned(settings: Settings, *, output: Path | None = None, workers: int | No
         ValueError: If a setting does not suit the data, or the folder holds another study.
     """
     settings.check_objectives({})
-    data = load_data(settings.data, **settings.loading)
+    with texts_display() as on_texts:
+        data = load_data(settings.data, **settings.loading, on_texts=on_texts)
     return _with_model(settings, data, output, workers=workers)
 
 
@@ -70,6 +71,8 @@ def _in_folder(settings: Settings, data: PreparedData, folder: Path, **own: Any)
     """Return the comparison with everything filled in that was left open: as the folder has it, or as it fits into the time."""
     stored = stored_settings(Store(folder / FILE)) if (folder / FILE).is_file() else None
     known = settings if stored is None else settings.as_before(stored)
+    if settings.loading.get("fine_tune"):
+        raise ValueError("compare: fine_tune reads tokens, which no model takes yet.")
     whole = known.completed(suitable_model(data), data.num_classes, min(len(data.train), known.train_rows or len(data.train)))
     check_recipe(whole.recipe, data, own_model=own.get("build") is not None)
     check_splits(whole, data)
@@ -167,7 +170,8 @@ def compare(
     }
     plan = settings_from({name: value for name, value in given.items() if value is not None})
     plan.check_objectives(own)
-    read = load_data(data, **plan.loading)
+    with texts_display() if progress else nullcontext() as on_texts:
+        read = load_data(data, **plan.loading, on_texts=on_texts)
     brought = {"losses": own, "build": build, "workers": workers, "source": data}
     comparison = _with_model(plan, read, Path(output) if output else None, **brought)
     with progress_display() if progress else nullcontext() as display:

@@ -197,6 +197,8 @@ class Comparison:
 
 def _extends(value: Any, stored: Any, name: str) -> bool:
     """Return whether a setting is what it was, or more of it where more can be added."""
+    if name == "cache":  # makes no difference to what is found
+        return True
     if name == "seeds":
         return bool(value >= stored)
     if name in ("losses", "noise"):

@@ -2,16 +2,18 @@
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-__all__ = ["PlainProgress", "ProgressDisplay", "TerminalProgress", "duration", "progress_display"]
+__all__ = ["PlainProgress", "ProgressDisplay", "TerminalProgress", "duration", "progress_display", "texts_display"]
 
 SECONDS_BETWEEN_LINES = 10.0
+SECONDS_WITHOUT_A_WORD = 1.0
+"""What takes no longer is not worth a bar."""
 
 
 class ProgressDisplay:
@@ -20,19 +22,21 @@ class ProgressDisplay:
     def __init__(self) -> None:
         self.done = 0.0
         self.total = 0.0
+        self.unit = "runs"
         self.stored: int | None = None
         """How many runs are safe; None where nothing is stored run by run."""
         self._begin = time.monotonic()
 
-    def start(self, what: str, runs: float, *, stores: bool = False) -> None:
+    def start(self, what: str, runs: float, *, stores: bool = False, unit: str = "runs") -> None:
         """Begin a part of the work.
 
         Args:
             what: What is done, in words.
             runs: Of how many runs.
             stores: Whether runs are stored as they finish, which :meth:`store` then says of each.
+            unit: What is counted, where it is not runs.
         """
-        self.done, self.total = 0.0, runs
+        self.done, self.total, self.unit = 0.0, runs, unit
         self.stored = 0 if stores else None
         self._begin = time.monotonic()
 
@@ -50,7 +54,7 @@ class ProgressDisplay:
     def progress_text(self) -> str:
         """Return how much is done, and how much of it is safe."""
         if self.stored is None:
-            return f"{self.done:.0f} of {self.total:.0f} runs"
+            return f"{self.done:.0f} of {self.total:.0f} {self.unit}"
         return f"{self.done:.0f} of {self.total:.0f} trainings, {self.stored} stored with trials that were stopped"
 
     def speed_and_rest(self) -> str:
@@ -59,7 +63,7 @@ class ProgressDisplay:
         if not self.done or not elapsed:
             return ""
         rate = self.done / elapsed
-        return f"{rate:.2g} runs/s, {duration((self.total - self.done) / rate)} left"
+        return f"{rate:.2g} {self.unit}/s, {duration((self.total - self.done) / rate)} left"
 
 
 class PlainProgress(ProgressDisplay):
@@ -71,11 +75,11 @@ class PlainProgress(ProgressDisplay):
         self._what = ""
         self._last = 0.0
 
-    def start(self, what: str, runs: float, *, stores: bool = False) -> None:
+    def start(self, what: str, runs: float, *, stores: bool = False, unit: str = "runs") -> None:
         """Begin a part of the work."""
-        super().start(what, runs, stores=stores)
+        super().start(what, runs, stores=stores, unit=unit)
         self._what, self._last = what, time.monotonic()
-        self.note(f"{what}: {runs:.0f} runs")
+        self.note(f"{what}: {runs:.0f} {unit}")
 
     def advance(self, runs: float) -> None:
         """Write a line if the last one is some time ago."""
@@ -105,9 +109,9 @@ class TerminalProgress(ProgressDisplay):
         self.bar = Progress(*columns, console=console)
         self._task: TaskID | None = None
 
-    def start(self, what: str, runs: float, *, stores: bool = False) -> None:
+    def start(self, what: str, runs: float, *, stores: bool = False, unit: str = "runs") -> None:
         """Add a bar."""
-        super().start(what, runs, stores=stores)
+        super().start(what, runs, stores=stores, unit=unit)
         self._task = self.bar.add_task(what, total=runs, progress=self.progress_text(), rest="")
 
     def advance(self, runs: float) -> None:
@@ -139,6 +143,25 @@ def progress_display(stream: TextIO | None = None) -> Iterator[ProgressDisplay]:
     display = TerminalProgress(Console(file=stream))
     with display.bar:
         yield display
+
+
+@contextmanager
+def texts_display(stream: TextIO | None = None) -> Iterator[Callable[[int, int], None]]:
+    """Give a function that shows how many texts have been encoded, and of how many, once that takes some time."""
+    began = time.monotonic()
+    with ExitStack() as shown:
+        display: ProgressDisplay | None = None
+
+        def on_texts(done: int, total: int) -> None:
+            nonlocal display
+            if display is None:
+                if done == total or time.monotonic() - began < SECONDS_WITHOUT_A_WORD:
+                    return
+                display = shown.enter_context(progress_display(stream))
+                display.start("encoding texts", total, unit="texts")
+            display.advance(done - display.done)
+
+        yield on_texts
 
 
 def duration(seconds: float) -> str:

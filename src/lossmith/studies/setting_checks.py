@@ -1,6 +1,7 @@
 """What each setting may be: its type and its range, checked before anything is read or trained."""
 
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,11 @@ def _path(name: str, value: Any) -> str | Path:
     if not isinstance(value, str | Path):
         raise _refused(name, "the path of a folder", value)
     return value
+
+
+def _folder(name: str, value: Any) -> str:
+    """Return a path as text, which the file of a study can hold."""
+    return os.fspath(_path(name, value))
 
 
 def _column(name: str, value: Any) -> Any:
@@ -184,6 +190,9 @@ CHECKS: dict[str, Check] = {
     "seed": _WHOLE,
     "rows": _COUNT,
     "text": _text,
+    "encoder": _folder,
+    "fine_tune": _truth,
+    "cache": _folder,
     "resize": _sides,
     "folder": _path,
 }

@@ -31,7 +31,9 @@ LOSSES = ("ce", "focal", "label-smoothing", "sce", "gce", "bi-tempered", "logit-
 _LONGEST_FILE = 2**20  # bytes; a study is written in a few hundred
 MOST_RUNS = 1_000_000
 """The trainings of one study."""
-LOADING = tuple(name for name in inspect.signature(load_data).parameters if name not in ("source", "name", "replicate"))
+LOADING = tuple(
+    name for name in inspect.signature(load_data).parameters if name not in ("source", "name", "replicate", "on_texts")
+)
 """The settings that say how the data is read: what the function that reads it takes."""
 WHERE_TUNED = ("own", "clean")
 CLASS_WEIGHTS = ("none", "balanced")
@@ -246,7 +248,7 @@ def read_settings(file: Path) -> dict[str, Any]:
         ValueError: If the file is no TOML.
     """
     values = _toml(file)
-    for name in ("data", "test", "validation"):
+    for name in ("data", "test", "validation", "encoder"):
         written = values.get(name)
         if isinstance(written, str) and "\0" not in written and (file.parent / written).exists():
             values[name] = os.fspath(file.parent / written)

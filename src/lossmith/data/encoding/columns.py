@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from lossmith.data.encoding.array_inputs import Encoded, standardised
 from lossmith.data.encoding.column_kinds import are_numbers, column_kind, plain_column, read_numbers
+from lossmith.data.encoding.pretrained import TextEncoding
 from lossmith.data.encoding.texts import hashed_ngrams, word_numbers
 from lossmith.data.prepared import Texts
 from lossmith.data.sources.examples import Array
@@ -33,7 +35,9 @@ class _Block(NamedTuple):
     note: str = ""
 
 
-def encode_table(table: dict[str, pd.Series], train: Tensor, *, text: str, owner: str) -> Encoded:
+def encode_table(
+    table: dict[str, pd.Series], train: Tensor, *, text: str, owner: str, encoding: TextEncoding | None = None
+) -> Encoded:
     """Return the inputs that all columns together make; with ``text="words"`` the words of the text columns alone.
 
     Args:
@@ -42,6 +46,7 @@ def encode_table(table: dict[str, pd.Series], train: Tensor, *, text: str, owner
         train: The places of the training rows.
         text: ``ngrams`` or ``words``.
         owner: What errors name.
+        encoding: The pretrained encoder that reads the texts, if one does.
 
     Returns:
         The inputs and notes on how columns were read.
@@ -53,16 +58,26 @@ def encode_table(table: dict[str, pd.Series], train: Tensor, *, text: str, owner
     columns = {name: plain_column(table.pop(name), owner) for name in list(table)}
     kinds = {name: column_kind(column, rows) for name, column in columns.items()}
     notes = _reading_notes(columns, kinds)
+    if encoding is not None and "text" not in kinds.values():
+        raise ValueError(f"{owner}: an encoder needs a column of texts, got {quoted(columns)}.")
+    if encoding is not None and encoding.fine_tune:
+        return _encode_tokens(_encode_words(columns, kinds, owner, notes, encoding.tokens), encoding, rows)
     if text == "words":
-        return _encode_words(columns, rows, kinds, owner, notes)
+        return _encode_words(columns, kinds, owner, notes, lambda texts: word_numbers(texts, rows))
     read = {name: kind for name, kind in kinds.items() if kind in _ENCODERS}
     strings = _joined_texts(columns, kinds)
+    if encoding is not None:  # all texts of a row are one
+        read = {name: kind for name, kind in read.items() if kind != "text"}
     blocks = [_varying(_ENCODERS[kind](columns.pop(name), rows), rows) for name, kind in read.items()]
+    if encoding is not None:
+        read, blocks = {**read, "texts": "text"}, [*blocks, _Block(encoding.vectors(strings, rows))]
+        notes = (*notes, *encoding.folder.notes)
     if not sum(block.numbers.shape[1] for block in blocks):
         raise ValueError(f"{owner}: no column tells rows from one another: all are constant, or number the rows.")
     inputs = torch.from_numpy(_side_by_side([block.numbers for block in blocks]))
     of_texts = np.repeat([kind == "text" for kind in read.values()], [block.numbers.shape[1] for block in blocks])
-    texts = Texts(strings, torch.from_numpy(of_texts)) if of_texts.any() else None
+    folder = None if encoding is None else encoding.folder
+    texts = Texts(strings, torch.from_numpy(of_texts), folder) if of_texts.any() else None
     return Encoded(inputs, (*notes, *(block.note for block in blocks if block.note)), texts)
 
 
@@ -92,7 +107,11 @@ def _side_by_side(blocks: "Sequence[Array | csr_array]") -> Array:
 
 
 def _encode_words(
-    columns: dict[str, pd.Series], rows: Array, kinds: dict[str, str], owner: str, notes: tuple[str, ...]
+    columns: dict[str, pd.Series],
+    kinds: dict[str, str],
+    owner: str,
+    notes: tuple[str, ...],
+    numbers: Callable[[Sequence[str]], Array],
 ) -> Encoded:
     texts = [column for column, kind in kinds.items() if kind == "text"]
     if not texts:
@@ -101,8 +120,16 @@ def _encode_words(
     if ignored:
         notes = (*notes, f"words of {quoted(texts)} alone are used, not {quoted(ignored)}")
     strings = _joined_texts(columns, kinds)
-    inputs = torch.from_numpy(word_numbers(strings, rows))
+    inputs = torch.from_numpy(numbers(strings))
     return Encoded(inputs, notes, Texts(strings, torch.ones(inputs.shape[1], dtype=torch.bool)))
+
+
+def _encode_tokens(words: Encoded, encoding: TextEncoding, rows: Array) -> Encoded:
+    """Return tokens with the encoder that they are for, and its vectors, which models beside learn from."""
+    assert words.texts is not None
+    vectors = torch.from_numpy(encoding.vectors(words.texts.strings, rows))
+    texts = replace(words.texts, encoder=encoding.folder, vectors=vectors)
+    return Encoded(words.inputs, (*words.notes, *encoding.folder.notes), texts)
 
 
 def _joined_texts(columns: dict[str, pd.Series], kinds: dict[str, str]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Families of classical models, each with a few settings to choose from."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -77,11 +77,26 @@ def families_for(inputs: ReferenceInputs, num_classes: int, seed: int) -> list[F
     families = [_logistic_regression(inputs, num_classes)]
     if inputs.kind in ("text", "mixed"):
         families.append(_linear_svm(inputs.linear, num_classes, seed))
+    if inputs.encoded is not None:
+        families += _of_vectors(inputs.encoded, num_classes, seed)
     if inputs.kernel is not None and num_classes <= _MOST_CLASSES_OF_KERNELS:
         families.append(_rbf_svm(inputs.kernel))
     if inputs.trees is not None and num_classes <= _MOST_CLASSES_OF_TREES:
         families.append(_gradient_boosting(inputs.trees, num_classes, seed))
     return families
+
+
+def _of_vectors(view: View, num_classes: int, seed: int) -> list[Family]:
+    """Return linear models of what a pretrained encoder says of texts."""
+    rows = _affordable_rows(view.train, num_classes)
+
+    def regression(C: float) -> BaseEstimator:  # noqa: N803
+        return LogisticRegression(C=C, tol=1e-3, max_iter=200)
+
+    return [
+        Family(f"{LINEAR}, encoder", view, {"C": _STEPS_OF_TEN}, {"C": (1, 2, 3)}, regression, rows),
+        replace(_linear_svm(view, num_classes, seed), name="linear SVM, encoder", ladders={"C": _STEPS_OF_TEN}),
+    ]
 
 
 def _logistic_regression(inputs: ReferenceInputs, num_classes: int) -> Family:

@@ -63,6 +63,8 @@ class ReferenceInputs:
     kernel: View | None = None
     """None where a linear model is as strong as any: texts."""
     trees: View | None = None
+    encoded: View | None = None
+    """The vectors of a pretrained encoder, where one read the texts."""
 
 
 def reference_inputs(data: PreparedData, seed: int) -> ReferenceInputs:
@@ -77,7 +79,8 @@ def reference_inputs(data: PreparedData, seed: int) -> ReferenceInputs:
     """
     rows = fair_order(data.labels[data.train].numpy(), seed)[:_MOST_ROWS]
     with threadpool_limits(1):  # threads would wait for one another longer than the work takes
-        return _of_rows(replace(data, train=data.train[torch.from_numpy(rows)]), rows, seed)
+        fewer = replace(data, train=data.train[torch.from_numpy(rows)])
+        return replace(_of_rows(fewer, rows, seed), encoded=_encoded(fewer))
 
 
 def _of_rows(data: PreparedData, rows: np.ndarray, seed: int) -> ReferenceInputs:
@@ -90,6 +93,14 @@ def _of_rows(data: PreparedData, rows: np.ndarray, seed: int) -> ReferenceInputs
         return ReferenceInputs("image", rows, _reduced(pixels, _COMPONENTS_OF_IMAGES, seed), _reduced(pixels, _COMPONENTS, seed))
     view = _view(data, data.inputs)
     return ReferenceInputs("table", rows, view, _reduced(view, _COMPONENTS, seed), view)
+
+
+def _encoded(data: PreparedData) -> View | None:
+    """Return the vectors of an encoder, with other columns beside them where inputs are both."""
+    if data.texts is None or data.texts.encoder is None:
+        return None
+    view = _view(data, data.inputs if data.texts.vectors is None else data.texts.vectors)
+    return replace(view, note=f"vectors of {data.texts.encoder.path.name}")
 
 
 def fair_order(labels: np.ndarray, seed: int) -> np.ndarray:

@@ -29,7 +29,7 @@ __all__ = [
     "trained_model",
 ]
 
-PATHS = ("validation", "test", "folder")
+PATHS = ("validation", "test", "folder", "encoder")
 """The settings of the data that name files or folders, besides the data itself."""
 
 

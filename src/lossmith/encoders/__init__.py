@@ -1,0 +1,1 @@
+"""Pretrained encoders of texts, from folders on disk (extra ``encoders``)."""
