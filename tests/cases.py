@@ -24,6 +24,7 @@ MORE = (
     "0.5*ce + 2*mae",
     "1.0*nce + 20*mpce",
     "logit-bias(1.0*nce + 20*mae, epsilon=3)",
+    "z-loss(logit-bias(bi-tempered, epsilon=1), beta=0.1)",
 )
 
 

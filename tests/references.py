@@ -127,6 +127,10 @@ def complement_entropy(z: list[mpf], y: int) -> mpf:
     return mpmath.fsum(share * mpmath.log(share) for share in shares)
 
 
+def z_loss(z: list[mpf], y: int) -> mpf:
+    return cross_entropy(softmax(z), y) + mpf(1e-4) * mpmath.log(mpmath.fsum(map(mpmath.exp, z))) ** 2
+
+
 def biased(z: list[mpf], y: int) -> list[mpf]:
     return [each + (mpf(0.5) if c == y else 0) for c, each in enumerate(z)]
 
@@ -164,6 +168,7 @@ OF_LOGITS: dict[str, Callable[[list[mpf], int], mpf]] = {
     "complement-entropy": complement_entropy,
     "cot": lambda z, y: cross_entropy(softmax(z), y) + complement_entropy(z, y),
     "logit-bias": lambda z, y: mae(softmax(biased(z, y)), y),
+    "z-loss": z_loss,
     "bi-tempered": bi_tempered,
     "tsallis": tsallis,
     "smooth-topk(k=2)": smooth_topk,

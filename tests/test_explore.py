@@ -15,7 +15,7 @@ from lossmith.command_line import main
 from lossmith.report.explore import write_explorer
 from lossmith.report.explore.sliders import catalogue
 
-EXPLORED = [name for name in LOSSES if name != "logit-bias"]
+EXPLORED = [name for name in LOSSES if name not in ("logit-bias", "z-loss")]  # the wrappers
 PARAMETERS = {
     "gce": ["q=0", "q=0.3", "q=1"],
     "truncated-gce": ["q=0.5, k=0", "q=0, k=0.2", "q=1, k=0.9"],

@@ -33,6 +33,7 @@ from lossmith.losses.normalized import (
 from lossmith.losses.sigmoid import SigmoidCrossEntropyLoss
 from lossmith.losses.squared_error import SquaredErrorLoss
 from lossmith.losses.top_k import HardTopKLoss, SmoothTopKLoss
+from lossmith.losses.z_loss import ZLoss
 
 LOSSES: dict[str, type[ClassificationLoss]] = {
     loss.name: loss
@@ -65,6 +66,7 @@ LOSSES: dict[str, type[ClassificationLoss]] = {
         ComplementEntropyLoss,
         ComplementObjective,
         LogitBias,
+        ZLoss,
     )
 }
 """Every loss by name. Command line, documentation, contract tests and benchmarks are derived from it."""
@@ -103,6 +105,7 @@ __all__ = [
     "TruncatedGeneralizedCrossEntropyLoss",
     "TsallisLoss",
     "WeightedSum",
+    "ZLoss",
     "make_loss",
     "topk_accuracy",
     "topk_probabilities",

@@ -6,8 +6,8 @@ from torch import Tensor
 
 from lossmith.expressions.limits import Limits
 from lossmith.kernels import Biased, Formula, biased
-from lossmith.losses.contract.classification_loss import ClassificationLoss, Options, check_option_names
-from lossmith.losses.contract.composite import CompositeLoss
+from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
+from lossmith.losses.contract.wrapper import WrapperLoss
 from lossmith.losses.expectation import MAELoss
 from lossmith.numerics.mean_activation import bias_for_mean_activation
 
@@ -18,7 +18,7 @@ MEAN_ACTIVATION = 0.15
 """The mean probability of the target in a fresh network with the bias, of the paper's equation 4."""
 
 
-class LogitBias(CompositeLoss):
+class LogitBias(WrapperLoss):
     """Any loss, with ``epsilon`` added to the logit of the target: in training mode only, never when predicting.
 
     A bounded loss has no gradient where the target is improbable, and with many classes every target is, at first. The
@@ -59,16 +59,8 @@ class LogitBias(CompositeLoss):
         num_classes: int | None = None,
         **options: Unpack[Options],
     ) -> None:
-        if loss is not None and options:
-            raise TypeError(f"LogitBias: {', '.join(options)} must be given to the loss that it wraps.")
-        check_option_names(type(self), options)
-        super().__init__(MAELoss(**options) if loss is None else loss)
+        super().__init__(loss, MAELoss, options)
         self.epsilon = _epsilon(epsilon, num_classes)
-
-    @property
-    def loss(self) -> ClassificationLoss:
-        """The wrapped loss."""
-        return self.parts[0]
 
     def formula(self) -> Formula:
         """Return the wrapped loss of the biased logits."""
@@ -80,28 +72,9 @@ class LogitBias(CompositeLoss):
         logits = biased(logits, probabilities, self.epsilon) if self._has_bias() else logits
         return self.loss.weighted_soft_losses(logits, probabilities, weight)
 
-    def predict_proba(self, logits: Tensor) -> Tensor:
-        """Return the probabilities of the wrapped loss, without bias.
-
-        Args:
-            logits: Logits ``(C)``, ``(N, C)`` or ``(N, C, d1, ...)``.
-
-        Returns:
-            Probabilities of the same shape.
-        """
-        return self.loss.predict_proba(logits)
-
-    def kind_of_probabilities(self) -> tuple[str | float, ...]:
-        """Return that of the wrapped loss."""
-        return self.loss.kind_of_probabilities()
-
     def parameters_in_order(self) -> dict[str, object]:
         """Return the loss and its bias; the number of classes was only a way to say which bias."""
         return {"loss": self.loss, "epsilon": self.epsilon}
-
-    def changed_options(self) -> dict[str, object]:
-        """Return nothing: the wrapped loss prints the options."""
-        return {}
 
     def _has_bias(self) -> bool:
         return self.training and self.epsilon != 0

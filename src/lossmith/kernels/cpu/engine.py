@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lossmith.kernels.cpu.class_terms import kernel_of_classes
 from lossmith.kernels.cpu.evaluation import Evaluation, Kernel
-from lossmith.kernels.cpu.logits import logit_norm, logit_penalty, squared_error
+from lossmith.kernels.cpu.logits import logit_norm, logit_penalty, squared_error, squared_log_partition
 from lossmith.kernels.cpu.probabilities import complement_entropy, maximum_probability
 from lossmith.kernels.cpu.sigmoid import sigmoid_cross_entropy
 from lossmith.kernels.cpu.smoothing import label_smoothing
@@ -44,6 +44,7 @@ KERNELS: dict[str, Callable[..., Kernel | None]] = {
         sigmoid_cross_entropy,
         smooth_topk,
         squared_error,
+        squared_log_partition,
         tsallis,
     )
 }

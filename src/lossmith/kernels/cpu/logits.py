@@ -1,4 +1,4 @@
-"""Losses that look at the size of the logits: a penalty on it, logits of one length, and squared errors."""
+"""Losses that look at the size of the logits: penalties on it, logits of one length, and squared errors."""
 
 import math
 
@@ -10,7 +10,7 @@ from lossmith.kernels.cpu.evaluation import FEW_PASSES, Evaluation, Kernel, in_b
 from lossmith.kernels.cpu.norms import Directions, sum_of_squares
 from lossmith.kernels.cpu.target import rounded, target_softmax
 
-__all__ = ["logit_norm", "logit_penalty", "squared_error"]
+__all__ = ["logit_norm", "logit_penalty", "squared_error", "squared_log_partition"]
 
 _LOG2_E = math.log2(math.e)
 # The exponentials of vectors that are shorter than this, their sums and their quotients are numbers in single precision.
@@ -113,3 +113,16 @@ def _every_square(kappa: float, value: float, scale: float, logits: Tensor, fact
     right, wrong = (kappa * factors).mul_(error), others.mul_(logits)
     losses = scale * (right * error).addcmul_(wrong, logits).sum(1)
     return Evaluation(losses, right.add_(wrong), 2 * scale)
+
+
+def squared_log_partition(target: Tensor) -> Kernel:
+    """Return the kernel for class indices, or for a factor per class."""
+    has_factors = target.is_floating_point()
+
+    def kernel(logits: Tensor, target: Tensor, _: float) -> Evaluation:
+        """The gradient of ``(log sum_c exp z_c)**2`` is the softmax times twice the logarithm."""
+        log_sum = torch.logsumexp(logits, 1, keepdim=True)
+        times = target.sum(1, keepdim=True) if has_factors else 1.0
+        return Evaluation((times * log_sum.square()).squeeze(1), (logits - log_sum).exp_(), 2 * times * log_sum)
+
+    return kernel

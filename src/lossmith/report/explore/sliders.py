@@ -11,6 +11,7 @@ from lossmith.expressions.limits import Limits
 from lossmith.kernels.traced import UntraceableError, trace
 from lossmith.losses import LOSSES, ClassificationLoss, LogitBias
 from lossmith.losses.contract.composite import CompositeLoss
+from lossmith.losses.contract.wrapper import WrapperLoss
 from lossmith.report.explore.printed import printed
 
 __all__ = ["Slider", "catalogue", "printed_losses"]
@@ -73,7 +74,7 @@ def printed_losses() -> tuple[dict[str, dict[tuple[str, ...], str]], dict[str, s
     """
     formulas, left_out = {}, {}
     for name, loss in LOSSES.items():
-        if loss is LogitBias:
+        if issubclass(loss, WrapperLoss):
             continue
         try:
             formulas[name] = {tuple(form): _printed_form(made, form) for form, made in _forms(loss)}
