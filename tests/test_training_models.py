@@ -11,7 +11,7 @@ import torch
 from lossmith.data.prepared import PreparedData
 from lossmith.training.checks import check_jobs, check_recipe
 from lossmith.training.job import Job
-from lossmith.training.learning_rate_schedules import LEARNING_RATE_SCHEDULES, Moment
+from lossmith.training.learning_rate_schedules import Moment, make_learning_rate_schedule
 from lossmith.training.loop import train_stack
 from lossmith.training.models.named_models import MODELS, make_backbone
 from lossmith.training.recipe import Recipe
@@ -124,10 +124,14 @@ def test_optimizers_make_the_steps_of_torch(name: str, decay: float) -> None:
 def test_learning_rates_are_those_of_the_papers() -> None:
     def factors(name: str, epochs: int, steps: int) -> list[float]:
         moments = [Moment(epoch, step, steps, epochs) for epoch in range(epochs) for step in range(steps)]
-        return [LEARNING_RATE_SCHEDULES[name](moment) for moment in moments]
+        return [make_learning_rate_schedule(name).factor(moment) for moment in moments]
 
     assert factors("constant", 2, 2) == [1, 1, 1, 1]
-    assert factors("steps", 200, 1) == [1.0] * 100 + [0.1] * 50 + [0.01] * 50
+    np.testing.assert_allclose(factors("steps", 200, 1), [1.0] * 100 + [0.1] * 50 + [0.01] * 50)
+    np.testing.assert_allclose(factors("steps(100, 150)", 200, 1), factors("steps(0.5, 0.75)", 200, 1))
+    np.testing.assert_allclose(factors("steps(2, factor=0.5)", 3, 2), [1, 1, 1, 1, 0.5, 0.5])
+    np.testing.assert_allclose(factors("steps(100, 150, epochs=200)", 8, 1), [1, 1, 1, 1, 0.1, 0.1, 0.01, 0.01])
+    np.testing.assert_allclose(factors("exponential(0.5)", 3, 1), [1, 0.5, 0.25])
     np.testing.assert_allclose(factors("exponential", 3, 2), [1, 1, 0.95, 0.95, 0.9025, 0.9025])
     np.testing.assert_allclose(factors("cosine", 2, 2), [1, (1 + 0.5**0.5) / 2, 0.5, (1 - 0.5**0.5) / 2])
     warm = factors("warmup-cosine", 20, 5)
@@ -142,7 +146,17 @@ def test_learning_rates_are_those_of_the_papers() -> None:
     [
         ({"model": "mlq"}, "Recipe: model must be one of linear, mlp, .*, got 'mlq'; did you mean 'mlp'?"),
         ({"optimizer": "sdg"}, "Recipe: optimizer must be one of sgd, adam, adamw, adadelta, got 'sdg'; did you mean 'sgd'?"),
-        ({"schedule": "cosinus"}, "Recipe: schedule must be one of .*, got 'cosinus'; did you mean 'cosine'?"),
+        ({"schedule": "cosinus"}, "Recipe: unknown schedule 'cosinus' in 'cosinus'; did you mean 'cosine'?"),
+        ({"schedule": "steps(50)"}, r"steps: milestones must come before the end, got 50 of 40 epochs; add epochs=N, of which"),
+        ({"schedule": "steps(50, epochs=40)"}, r"steps: milestones must come before the end, got 50 of 40 epochs.$"),
+        (
+            {"schedule": "steps(0.5, 20)"},
+            r"steps: milestones must be whole epochs > 0, or shares between 0 and 1, got ",
+        ),
+        ({"schedule": "steps(0.5, epochs=40)"}, r"steps: epochs belongs to milestones in whole epochs, got shares \[0.5\]."),
+        ({"schedule": "steps(10, factor=2)"}, r"steps: factor must be in \(0, 1\], got 2.0."),
+        ({"schedule": "steps(10, faktor=2)"}, r"Steps: unknown parameter 'faktor' in .*; did you mean 'factor'?"),
+        ({"schedule": "warmup-cosine(1.0)"}, r"warmup-cosine: warmup must be in \(0, 1\), got 1.0."),
         ({"select": "first"}, "Recipe: select must be one of last, best, got 'first'"),
         ({"keep": ("gradients",)}, "Recipe: keep must be one of features, weights, got 'gradients'"),
         ({"epochs": 0}, r"Recipe: epochs must be in \[1, 1e\+06\], got 0."),

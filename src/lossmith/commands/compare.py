@@ -65,7 +65,9 @@ def _add_training(group: Any) -> None:
     group.add_argument("--batch-size", type=int, metavar="N")
     group.add_argument("--optimizer", metavar="NAME", help="sgd, adam, adamw or adadelta")
     group.add_argument(
-        "--schedule", metavar="NAME", help="of the learning rate: constant, cosine, steps, warmup-cosine or exponential"
+        "--schedule",
+        metavar="NAME",
+        help="of the learning rate: constant, cosine, warmup-cosine, exponential, steps or steps(100, 150, factor=0.1)",
     )
     group.add_argument("--momentum", type=float, metavar="X")
     group.add_argument("--mixup", type=float, metavar="X", help="parameter of the Beta distribution of mixing weights")

@@ -102,7 +102,7 @@ def measured_cost(
     count = workers or processors()
     step = max(1, len(data.train) // SAMPLE_ROWS)
     part = replace(data, **{split: getattr(data, split)[::step] for split in ("train", "validation", "test")})
-    recipe = replace(settings.recipe, epochs=1, keep=(), patience=0)
+    recipe = replace(settings.recipe, epochs=1, schedule="constant", keep=(), patience=0)
     labels = (part.labels[part.train], part.labels[part.validation])
     trials = min(3, settings.trials_of_a_cell)
     runs = [Run(loss, "", 0, 1e-3 * (1 + trial)) for loss in objectives for trial in range(trials)]

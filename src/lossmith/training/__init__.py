@@ -18,7 +18,7 @@ __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "job": ["Build", "Job"],
-        "learning_rate_schedules": ["LEARNING_RATE_SCHEDULES"],
+        "learning_rate_schedules": ["LEARNING_RATE_SCHEDULES", "LearningRateSchedule", "make_learning_rate_schedule"],
         "models.backbone": ["Backbone"],
         "models.initialisation": ["Initialise", "kaiming_normal", "kaiming_normal_by_outputs", "xavier_uniform"],
         "models.named_models": ["MODELS", "make_backbone"],

@@ -11,7 +11,7 @@ from lossmith.expressions.quotes import quote
 from lossmith.losses import ClassificationLoss
 from lossmith.objectives.objective import Objective
 from lossmith.training.job import Job, architecture
-from lossmith.training.learning_rate_schedules import LEARNING_RATE_SCHEDULES
+from lossmith.training.learning_rate_schedules import make_learning_rate_schedule
 from lossmith.training.models.named_models import MODELS
 from lossmith.training.recipe import Recipe
 from lossmith.training.stacks.optimizers import OPTIMIZERS
@@ -47,10 +47,10 @@ def check_recipe(recipe: Recipe, data: PreparedData, *, own_model: bool = False)
     if not own_model:
         _check_name("model", recipe.model, MODELS)
     _check_name("optimizer", recipe.optimizer, OPTIMIZERS)
-    _check_name("schedule", recipe.schedule, LEARNING_RATE_SCHEDULES)
     _check_name("select", recipe.select, SELECTIONS)
     for name, limits in RECIPE_LIMITS.items():
         limits.check(name, getattr(recipe, name), owner="Recipe")
+    make_learning_rate_schedule(recipe.schedule, owner="Recipe").check_epochs(recipe.epochs)
     for kept in recipe.keep:
         _check_name("keep", kept, KEPT)
     if recipe.mixup and not data.inputs.is_floating_point():

@@ -12,7 +12,7 @@ from lossmith.data.prepared import PreparedData
 from lossmith.training.batches import Batch, Batches, Mixup
 from lossmith.training.checks import check_stack
 from lossmith.training.job import Build, Job
-from lossmith.training.learning_rate_schedules import LEARNING_RATE_SCHEDULES, Moment
+from lossmith.training.learning_rate_schedules import Moment, make_learning_rate_schedule
 from lossmith.training.race import Race, Score
 from lossmith.training.recipe import Recipe, Trained
 from lossmith.training.records import Answers, Record, epoch_shares
@@ -95,6 +95,7 @@ class _Training:
         self.answers = _answers(jobs, data)
         self.batches = Batches(data.inputs, data.train, self.answers.train, seeds, recipe.batch_size)
         self.mixup = Mixup(recipe.mixup, seeds, data.num_classes) if recipe.mixup else None
+        self.schedule = make_learning_rate_schedule(recipe.schedule)
         self.rates = torch.tensor([[job.run.learning_rate] for job in jobs])
         self.average: Tensor | None = None
         self.records = [Record() for _ in jobs]
@@ -126,9 +127,8 @@ class _Training:
         """Return the mean loss of each run."""
         total, rows = torch.zeros(len(self.active), dtype=torch.double), 0
         self.model.template.train()
-        factor = LEARNING_RATE_SCHEDULES[self.recipe.schedule]
         for number, batch in enumerate(self.batches.epoch()):
-            rates = self.rates * factor(Moment(epoch - 1, number, len(self.batches), self.recipe.epochs))
+            rates = self.rates * self.schedule.factor(Moment(epoch - 1, number, len(self.batches), self.recipe.epochs))
             size = batch.target.shape[1]
             total += size * self._step(batch if self.mixup is None else self.mixup(batch), rates)
             rows += size

@@ -23,7 +23,8 @@ class Recipe:
     optimizer: str = "sgd"
     """``sgd`` with Nesterov momentum, or ``adam``, ``adamw``, ``adadelta``."""
     schedule: str = "cosine"
-    """Of the learning rate: ``constant``, ``cosine``, ``steps``, ``warmup-cosine``, ``exponential``."""
+    """Of the learning rate: ``constant``, ``cosine``, ``steps``, ``warmup-cosine``, ``exponential``, or one of them with numbers:
+    ``steps(60, 120, 160, factor=0.2, epochs=200)``."""
     momentum: float = 0.9
     mixup: float = 0.0
     """Parameter of the Beta distribution that mixing weights are drawn from; 0 mixes nothing."""
