@@ -39,6 +39,8 @@ WRONG = {
     "model": TEXTS,
     "optimizer": TEXTS,
     "schedule": TEXTS,
+    "nesterov": (0, 1, "true", None, [], NESTED),
+    "decay_vectors": (0, 1, "true", None, [], NESTED),
     "select": TEXTS,
     "keep": ([], [1], NESTED, 7, [["features"]]),
     "epochs": (*WHOLES, 0, 10**7),

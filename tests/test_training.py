@@ -65,6 +65,7 @@ RECIPES = {
     "sgd": Recipe(epochs=3, batch_size=16),
     "small batches": Recipe(epochs=1, batch_size=7, momentum=0.0, schedule="constant"),
     "decay": Recipe(epochs=4, batch_size=16, schedule="steps"),
+    "as in old papers": Recipe(epochs=2, batch_size=16, nesterov=False, decay_vectors=False),
     "adam": Recipe(epochs=2, batch_size=16, optimizer="adam", schedule="exponential"),
     "adamw": Recipe(epochs=2, batch_size=16, optimizer="adamw"),
     "adadelta": Recipe(epochs=2, batch_size=16, optimizer="adadelta", schedule="constant"),
@@ -75,7 +76,7 @@ RECIPES = {
 }
 
 
-DECAYS = {"decay": 0.01, "adam": 0.01, "adamw": 0.1, "everything": 1e-3}
+DECAYS = {"decay": 0.01, "as in old papers": 0.1, "adam": 0.01, "adamw": 0.1, "everything": 1e-3}
 
 
 @pytest.mark.parametrize("name", RECIPES)

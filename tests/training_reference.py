@@ -66,10 +66,10 @@ class PlainRun:
 
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
-    "sgd": lambda groups, lr, momentum: torch.optim.SGD(groups, lr, momentum, nesterov=momentum > 0),
-    "adam": lambda groups, lr, momentum: torch.optim.Adam(groups, lr),
-    "adamw": lambda groups, lr, momentum: torch.optim.AdamW(groups, lr),
-    "adadelta": lambda groups, lr, momentum: torch.optim.Adadelta(groups, lr),
+    "sgd": lambda groups, lr, momentum, nesterov=True: torch.optim.SGD(groups, lr, momentum, nesterov=nesterov and momentum > 0),
+    "adam": lambda groups, lr, **_: torch.optim.Adam(groups, lr),
+    "adamw": lambda groups, lr, **_: torch.optim.AdamW(groups, lr),
+    "adadelta": lambda groups, lr, **_: torch.optim.Adadelta(groups, lr),
 }
 
 
@@ -98,9 +98,11 @@ def plain_loop(job: Job, data: PreparedData, recipe: Recipe, build: Build | None
         else:
             assert isinstance(objective, Objective)
             backbone = make_backbone(recipe.model, data.input_shape)
-            model, loss, groups = objective.build(backbone, data.num_classes, weight_decay=job.run.weight_decay or None)
+            model, loss, groups = objective.build(
+                backbone, data.num_classes, weight_decay=job.run.weight_decay or None, decay_vectors=recipe.decay_vectors
+            )
             scheduler = objective.scheduler(loss, total=recipe.epochs)
-    optimizer = OPTIMIZERS[recipe.optimizer](groups, lr=job.run.learning_rate, momentum=recipe.momentum)
+    optimizer = OPTIMIZERS[recipe.optimizer](groups, lr=job.run.learning_rate, momentum=recipe.momentum, nesterov=recipe.nesterov)
     steps = -(-len(data.train) // recipe.batch_size)
     schedule = torch_schedule(optimizer, recipe.schedule, recipe.epochs, steps)
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(recipe.averaging), use_buffers=True)

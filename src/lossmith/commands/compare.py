@@ -69,7 +69,14 @@ def _add_training(group: Any) -> None:
         metavar="NAME",
         help="of the learning rate: constant, cosine, warmup-cosine, exponential, steps or steps(100, 150, factor=0.1)",
     )
-    group.add_argument("--momentum", type=float, metavar="X")
+    group.add_argument("--momentum", type=float, metavar="X", help="of sgd, Nesterov's (default: 0.9)")
+    group.add_argument("--no-nesterov", dest="nesterov", action="store_false", help="momentum that does not look ahead")
+    group.add_argument(
+        "--no-decay-vectors",
+        dest="decay_vectors",
+        action="store_false",
+        help="no weight decay of biases and normalisation",
+    )
     group.add_argument("--mixup", type=float, metavar="X", help="parameter of the Beta distribution of mixing weights")
     group.add_argument("--averaging", type=float, metavar="X", help="decay of the moving average of the weights")
     group.add_argument("--patience", type=int, metavar="N", help="stop after N epochs without a better validation accuracy")

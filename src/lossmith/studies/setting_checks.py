@@ -176,6 +176,8 @@ CHECKS: dict[str, Check] = {
     "model": _text,
     "optimizer": _text,
     "schedule": _text,
+    "nesterov": _truth,
+    "decay_vectors": _truth,
     "select": _text,
     "keep": _list(_text),
     **{name: _within(limits) for name, limits in RECIPE_LIMITS.items()},

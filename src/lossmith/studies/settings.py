@@ -205,7 +205,7 @@ class Settings:
         words = ["lossmith", "compare", self.data]
         for name, value in changed.items():
             option = f"--{name.replace('_', '-')}"
-            words += [option] if value is True else [f"--no-{name}"] if value is False else [option, _written(value)]
+            words += [option] if value is True else [f"--no-{option[2:]}"] if value is False else [option, _written(value)]
         return shlex.join([*words, "--output", os.fspath(output)])
 
     def flat(self) -> dict[str, Any]:

@@ -89,7 +89,7 @@ class _Training:
         self.jobs, self.data, self.recipe, self.on_epoch = jobs, data, recipe, on_epoch
         seeds = [job.seed for job in jobs]
         self.model = StackedModel([build_model(job, data, recipe, build) for job in jobs], seeds)
-        options = {"momentum": recipe.momentum} if recipe.optimizer == "sgd" else {}
+        options = {"momentum": recipe.momentum, "nesterov": recipe.nesterov} if recipe.optimizer == "sgd" else {}
         self.optimizer = OPTIMIZERS[recipe.optimizer](self.model.parameters, self.model.decay, **options)
         self.losses = StackedLosses(jobs, recipe.epochs)
         self.answers = _answers(jobs, data)

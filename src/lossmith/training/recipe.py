@@ -21,11 +21,16 @@ class Recipe:
     epochs: int = 40
     batch_size: int = 64
     optimizer: str = "sgd"
-    """``sgd`` with Nesterov momentum, or ``adam``, ``adamw``, ``adadelta``."""
+    """``sgd`` with momentum, or ``adam``, ``adamw``, ``adadelta``."""
     schedule: str = "cosine"
     """Of the learning rate: ``constant``, ``cosine``, ``steps``, ``warmup-cosine``, ``exponential``, or one of them with numbers:
     ``steps(60, 120, 160, factor=0.2, epochs=200)``."""
     momentum: float = 0.9
+    """Of ``sgd``; 0 for none."""
+    nesterov: bool = True
+    """Whether momentum looks ahead, as Nesterov's does."""
+    decay_vectors: bool = True
+    """Whether biases and the scales of normalisation layers get weight decay, too."""
     mixup: float = 0.0
     """Parameter of the Beta distribution that mixing weights are drawn from; 0 mixes nothing."""
     averaging: float = 0.0

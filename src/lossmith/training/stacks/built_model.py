@@ -47,15 +47,18 @@ def build_model(job: Job, data: PreparedData, recipe: Recipe, build: Build | Non
             network = build(data.input_shape, data.num_classes)
             _check_outputs(network, data)
         if build is None or isinstance(network, Backbone):
-            return _with_final_layer(job, network, data.num_classes)
+            return _with_final_layer(job, network, data.num_classes, recipe)
     _check_logits_suffice(job.objective, recipe)
     published = job.objective.weight_decay if isinstance(job.objective, Objective) else 0.0
-    return Built(network, dict.fromkeys(learned_parameters(network), job.run.weight_decay or published))
+    decay = job.run.weight_decay or published
+    parameters = learned_parameters(network).items()
+    return Built(network, {name: decay if recipe.decay_vectors or each.dim() > 1 else 0.0 for name, each in parameters})
 
 
-def _with_final_layer(job: Job, backbone: nn.Module, num_classes: int) -> Built:
+def _with_final_layer(job: Job, backbone: nn.Module, num_classes: int, recipe: Recipe) -> Built:
     objective = job.objective if isinstance(job.objective, Objective) else Objective(CrossEntropyLoss())
-    trainable = objective.build(backbone, num_classes, weight_decay=job.run.weight_decay or None)
+    decay = job.run.weight_decay or None
+    trainable = objective.build(backbone, num_classes, weight_decay=decay, decay_vectors=recipe.decay_vectors)
     decays = {id(weight): group["weight_decay"] for group in trainable.groups for weight in group["params"]}
     return Built(trainable.model, {name: decays[id(weight)] for name, weight in learned_parameters(trainable.model).items()})
 

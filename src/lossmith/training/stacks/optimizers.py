@@ -65,19 +65,20 @@ class StackedOptimizer(ABC):
 
 
 class StackedSGD(StackedOptimizer):
-    """Stochastic gradient descent with Nesterov momentum, unless the momentum is 0."""
+    """Stochastic gradient descent with momentum, Nesterov's unless told otherwise; without, where it is 0."""
 
-    def __init__(self, parameters: Tensor, decay: Tensor, momentum: float = 0.9) -> None:
+    def __init__(self, parameters: Tensor, decay: Tensor, momentum: float = 0.9, *, nesterov: bool = True) -> None:
         super().__init__(parameters, decay)
         self.momentum = momentum
+        self.nesterov = nesterov
         if momentum:
             self._zeros("velocity")
 
     def update(self, gradient: Tensor, rates: Tensor) -> None:
-        """Step along the gradient at where momentum leads."""
+        """Step along the gradient at where momentum leads, or along the momentum itself."""
         if self.momentum:
             velocity = self.state["velocity"].mul_(self.momentum).add_(gradient)
-            gradient.add_(velocity, alpha=self.momentum)
+            gradient = gradient.add_(velocity, alpha=self.momentum) if self.nesterov else velocity
         self.parameters.addcmul_(gradient, rates, value=-1)
 
 
