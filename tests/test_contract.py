@@ -333,16 +333,14 @@ def test_ignored_examples_may_have_any_logits(expression):
 
 
 DIVERGED = {"nan": torch.nan, "inf": torch.inf}
-# Their logits do not compete: an infinite one costs what it does in BCEWithLogitsLoss and in MSELoss.
-OF_SINGLE_LOGITS = ("sigmoid", "squared-error")
+SQUARES = "squared-error"  # an infinite logit is infinitely wrong: infinity will do, if the gradient has it, too
 
 
 @pytest.mark.parametrize("number", DIVERGED)
 @pytest.mark.parametrize("expression", CASES)
 def test_diverged_logits_are_not_hidden(expression, number):
     """As in cross-entropy, one row is not a number, and no error is raised: mixed precision skips such a step and goes on."""
-    if number == "inf" and expression in OF_SINGLE_LOGITS:
-        pytest.skip("an infinite logit has a loss of its own")
+    has_diverged = (lambda x: ~x.isfinite()) if (expression, number) == (SQUARES, "inf") else torch.Tensor.isnan
     for position, kind in product(range(CLASSES), ("indices", "probabilities")):
         logits, indices, probabilities = batch((3, CLASSES))
         logits[1, position] = DIVERGED[number]
@@ -350,10 +348,25 @@ def test_diverged_logits_are_not_hidden(expression, number):
         leaf = logits.requires_grad_()
         assert F.cross_entropy(leaf, target).isnan()
         losses = make_loss(expression, reduction="none")(leaf, target)
-        assert losses.isnan().tolist() == [False, True, False]
-        assert make_loss(expression)(leaf, target).isnan()
+        assert has_diverged(losses).tolist() == [False, True, False]
+        assert has_diverged(make_loss(expression)(leaf, target))
         (gradient,) = torch.autograd.grad(losses.sum(), leaf)
-        assert gradient.isnan().any(1).tolist() == [False, True, False]
+        assert has_diverged(gradient).any(1).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("expression", CASES)
+def test_rows_without_a_possible_class_are_not_hidden(expression):
+    """Logits that have all become -inf have a loss and a gradient of NaN in cross-entropy, and no finite loss anywhere."""
+    for kind in ("indices", "probabilities"):
+        logits, indices, probabilities = batch((3, CLASSES))
+        logits[1] = -torch.inf
+        leaf = logits.requires_grad_()
+        losses = make_loss(expression, reduction="none")(leaf, indices if kind == "indices" else probabilities)
+        assert losses.isfinite().tolist() == [True, False, True]
+        (gradient,) = torch.autograd.grad(losses.sum(), leaf)
+        assert gradient[[0, 2]].isfinite().all()
+        # Every sigmoid has the slope it had; the loss alone is infinite.
+        assert expression == "sigmoid" or not gradient[1].isfinite().all()
 
 
 def test_masked_classes_as_in_torch():

@@ -10,6 +10,7 @@ from lossmith.kernels import Formula, Rows
 from lossmith.losses.contract.classification_loss import ClassificationLoss
 from lossmith.numerics.elementary import softplus
 from lossmith.numerics.entries import entry, with_entry
+from lossmith.numerics.softmax import unless_diverged
 
 __all__ = ["SigmoidCrossEntropyLoss"]
 
@@ -24,6 +25,7 @@ def sigmoid_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     Returns:
         Losses ``(N, ...)``.
     """
+    logits = unless_diverged(logits)
     if target.is_floating_point():
         return (target * softplus(-logits) + (1 - target) * softplus(logits)).sum(1)
     index = target.unsqueeze(1)
@@ -62,7 +64,7 @@ class SigmoidCrossEntropyLoss(ClassificationLoss):
         """Return equation 9 for any targets in [0, 1]; for a distribution, that is the expected class-weighted loss."""
         if weight is None:
             return self.example_losses(logits, probabilities)
-        present = probabilities * weight
+        logits, present = unless_diverged(logits), probabilities * weight
         absent = (1 - probabilities) * _mean_weight_of_others(probabilities, present, weight)
         return (present * softplus(-logits) + absent * softplus(logits)).sum(1)
 

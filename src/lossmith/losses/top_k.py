@@ -9,7 +9,7 @@ from torch import Tensor
 from lossmith.expressions.limits import Limits
 from lossmith.kernels import Formula, Rows
 from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
-from lossmith.losses.contract.top_k_prediction import check_k, check_possible, topk_probabilities
+from lossmith.losses.contract.top_k_prediction import check_k, topk_probabilities
 from lossmith.numerics.elementary import softplus
 from lossmith.numerics.softmax import zero_unless_diverged
 from lossmith.numerics.subsets.marginals import log_odds_of_absence
@@ -57,7 +57,9 @@ def hard_topk(logits: Tensor, target: Tensor, *, k: int, margin: float) -> Tenso
     top, index = logits.topk(k + 1, 1)
     # Without one of the k largest, the k-th largest is the next one.
     rivals = top[:, -2:-1].expand_as(logits).scatter(1, index[:, :-1], top[:, -1:].expand(-1, k))
-    one = 1 + zero_unless_diverged(top[:, :1].detach())  # NaN where any logit has diverged, as in every other loss
+    kth = top[:, -2:-1].detach()
+    # NaN where any logit has diverged, as in every other loss, and where fewer than k classes are possible.
+    one = 1 + zero_unless_diverged(top[:, :1].detach()) + (kth - kth)
     leads = rivals - logits
     if target.is_floating_point():
         leads = one * torch.where(target == 0, 0.0, leads)
@@ -87,9 +89,8 @@ class _TopKLoss(ClassificationLoss):
     k: int
 
     def check_call(self, logits: Tensor, target: Tensor) -> None:
-        """Raise an error where there are not enough classes, or not enough that are possible."""
+        """Raise an error where there are not enough classes."""
         check_k(type(self).__name__, logits, self.k)
-        check_possible(type(self).__name__, logits, self.k)
 
 
 class SmoothTopKLoss(_TopKLoss):
@@ -102,7 +103,7 @@ class SmoothTopKLoss(_TopKLoss):
     Cross-entropy when (k, tau, margin) = (1, 1, 0), and ``hard-topk`` in the limit tau = 0.
 
     Loss and gradient are exact in single precision for every k, tau and range of scores. ``-inf`` is the score of an impossible
-    class; at least k classes have to be possible.
+    class; where fewer than k are possible the loss is NaN, as cross-entropy is where none is.
 
     >>> import torch
     >>> loss = SmoothTopKLoss(k=2, tau=0.5)

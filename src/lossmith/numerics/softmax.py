@@ -16,7 +16,15 @@ from lossmith.numerics.one_operation import as_one_operation, is_stand_in
 from lossmith.numerics.precision import in_double
 from lossmith.numerics.probability import Probability
 
-__all__ = ["log_odds", "log_odds_slope", "odds_against", "surprises", "target_probability", "zero_unless_diverged"]
+__all__ = [
+    "log_odds",
+    "log_odds_slope",
+    "odds_against",
+    "surprises",
+    "target_probability",
+    "unless_diverged",
+    "zero_unless_diverged",
+]
 
 
 def target_probability(logits: Tensor, index: Tensor) -> Probability:
@@ -78,7 +86,7 @@ def odds_against(own: Tensor, others: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     own, shift = in_double(own), in_double(shift)
     nothing = zero_unless_diverged(own)  # a class with an infinite logit must not pass for a certain one
     odds = own - shift - torch.log(total) + nothing
-    return torch.where(alone, torch.inf + nothing, odds), exponentials, total
+    return torch.where(alone, torch.inf + own + nothing, odds), exponentials, total  # NaN where no class is possible
 
 
 class _LogOdds(torch.autograd.Function):
@@ -114,6 +122,21 @@ def zero_unless_diverged(logits: Tensor) -> Tensor:
     """
     logits = logits.clamp_min(torch.finfo(logits.dtype).min)  # -inf is the logit of an impossible class
     return logits - logits
+
+
+def unless_diverged(logits: Tensor) -> Tensor:
+    """Return the logits, of which infinite ones are NaN, and so is every gradient that goes through them.
+
+    Args:
+        logits: Any logits.
+
+    Returns:
+        A tensor of the same shape.
+
+    >>> unless_diverged(torch.tensor([1.0, -torch.inf, torch.inf]))
+    tensor([1., -inf, nan])
+    """
+    return logits + zero_unless_diverged(logits.detach())
 
 
 def surprises(logits: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from lossmith.kernels.cpu.evaluation import Evaluation, Kernel, in_blocks
 from lossmith.numerics.elementary import softplus
+from lossmith.numerics.softmax import unless_diverged, zero_unless_diverged
 
 __all__ = ["sigmoid_cross_entropy"]
 
@@ -34,19 +35,23 @@ def _presence(logits: Tensor, present: Tensor, _: Tensor | None) -> Evaluation:
     outside = (absent * above).addcmul_(present, below).sum(1)
     small = above.add_(below).neg_().exp_()
     losses = outside.add_(small.log1p_().sum(1))
+    if not losses.sum().item() < math.inf:  # some logit is infinite, or not a number
+        nothing = zero_unless_diverged(logits)
+        losses, absent = losses.add_(nothing.sum(1)), absent.add_(nothing)
     return Evaluation(losses, absent.mul_(torch.sigmoid(logits)).addcmul_(present, torch.sigmoid(-logits), value=-1))
 
 
 def _target(share: float, logits: Tensor, target: Tensor, place: Tensor | None) -> Evaluation:
     """The sum of ``log(1 + exp(-z))`` at the target and ``log(1 + exp(z))`` elsewhere; sigmoids are its gradient."""
     present = target.unsqueeze(1)
+    own = logits.gather(1, present).squeeze(1)
     for exponential, least in _EXPONENTIALS[logits.dtype] if logits.numel() else ():
         odds = exponential(logits, present)
-        total = _sum_of_log1p(odds)
+        total = _sum_of_log1p(odds).add_(own, alpha=0)  # an infinite logit of the target would leave no trace
         low, high = torch.aminmax(total)
         if low.item() >= least * logits.shape[1] and high.item() < math.inf:  # which is false for what is not a number, too
             return Evaluation(total, _turn_(_times_probability(share, odds, place), present), has_share=True)
-    turned = logits.scatter(1, present, -logits.gather(1, present))
+    turned = _turn_(unless_diverged(logits), present)
     slopes = torch.sigmoid(turned).mul_(share)
     return Evaluation(softplus(turned).sum(1), _turn_(slopes, present), has_share=True)
 

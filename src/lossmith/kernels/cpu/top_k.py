@@ -32,7 +32,7 @@ def smooth_topk(target: Tensor, *, k: int, tau: float, margin: float) -> Kernel 
 
 def _evaluate(k: int, tau: float, margin: float, logits: Tensor, target: Tensor, _: Tensor | None) -> Evaluation:
     """The loss is ``tau softplus(u)``, u the lead over the target of the smooth k-th largest of the other scores, over tau."""
-    index, scale = target.unsqueeze(1), k * tau
+    index, scale, logits = target.unsqueeze(1), k * tau, _where_possible(k, logits)
     kth = smooth_kth_without(logits, index, k, scale)
     own = in_double(logits.gather(1, index))
     lead = kth.reference - own + zero_unless_diverged(own) + k * margin
@@ -40,3 +40,11 @@ def _evaluate(k: int, tau: float, margin: float, logits: Tensor, target: Tensor,
     factor = torch.sigmoid(excess) / k
     gradient = kth.gradient(factor).scatter_(1, index, -factor.to(logits.dtype))
     return Evaluation((tau * softplus(excess)).squeeze(1).to(logits.dtype), gradient)
+
+
+def _where_possible(k: int, logits: Tensor) -> Tensor:
+    """Return the logits, and NaN in rows of which fewer than k are above -inf; most often a look at the smallest is enough."""
+    if logits.numel() == 0 or logits.amin().item() > -torch.inf:
+        return logits
+    kth = logits.topk(k, 1).values[:, -1:]
+    return torch.where(kth == -torch.inf, torch.nan, logits)

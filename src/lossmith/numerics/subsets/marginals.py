@@ -26,14 +26,16 @@ def log_odds_of_absence(values: Tensor, k: int, scale: float) -> Tensor:
         scale: What scores are divided by, > 0.
 
     Returns:
-        Log-odds, ``(N, C)``.
+        Log-odds, ``(N, C)``, NaN in rows with fewer than k elements above -inf.
     """
     if is_stand_in(values):
         return as_one_operation(log_odds_of_absence, values, k, scale)
     top, top_index = in_double(values).topk(k + 1, 1)
+    kth = top[:, -2:-1].detach()
+    nothing = kth - kth  # NaN where fewer than k elements are possible
     top = top.clamp(min=torch.finfo(values.dtype).min)
     compute = _by_power_sums if k <= MOST_POWER_SUMS else _by_frequencies
-    return compute(in_double(values), top, top_index, scale)
+    return compute(in_double(values), top, top_index, scale) + nothing
 
 
 def _by_power_sums(values: Tensor, top: Tensor, top_index: Tensor, scale: float) -> Tensor:
