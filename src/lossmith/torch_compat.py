@@ -18,6 +18,7 @@ __all__ = [
     "apply_outside_transforms",
     "are_transforms_active",
     "below_autograd",
+    "has_native_bfloat16",
     "is_autocast_enabled",
     "is_constant",
     "is_graph_kept",
@@ -55,6 +56,7 @@ _is_batched = _probe("_C._functorch.is_legacy_batchedtensor")
 _interpreters = _probe("_C._functorch.get_interpreter_stack")
 _jvp_transform = _probe("_C._functorch.TransformType.Jvp")
 _forward_level = _probe("autograd.forward_ad._current_level")
+_bfloat16_instructions = [_probe(f"cpu._is_{name}_supported") for name in ("avx512_bf16", "amx_tile")]
 
 
 def are_transforms_active() -> bool:
@@ -92,6 +94,11 @@ def is_autocast_enabled(device: str) -> bool:
         return torch.is_autocast_enabled(device)
     except RuntimeError:
         return False
+
+
+def has_native_bfloat16() -> bool:
+    """Return whether the processor multiplies numbers of type bfloat16 itself; if torch does not tell, it does not."""
+    return any(bool(is_supported()) for is_supported in _bfloat16_instructions if is_supported is not None)
 
 
 def is_constant(number: float) -> bool:

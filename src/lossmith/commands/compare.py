@@ -77,6 +77,9 @@ def _add_training(group: Any) -> None:
         action="store_false",
         help="no weight decay of biases and normalisation",
     )
+    group.add_argument(
+        "--precision", metavar="NAME", help="auto (default), float32 or bfloat16: of the layers below the final one"
+    )
     group.add_argument("--mixup", type=float, metavar="X", help="parameter of the Beta distribution of mixing weights")
     group.add_argument("--averaging", type=float, metavar="X", help="decay of the moving average of the weights")
     group.add_argument("--patience", type=int, metavar="N", help="stop after N epochs without a better validation accuracy")

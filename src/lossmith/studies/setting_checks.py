@@ -178,6 +178,7 @@ CHECKS: dict[str, Check] = {
     "schedule": _text,
     "nesterov": _truth,
     "decay_vectors": _truth,
+    "precision": _text,
     "select": _text,
     "keep": _list(_text),
     **{name: _within(limits) for name, limits in RECIPE_LIMITS.items()},

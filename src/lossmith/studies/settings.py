@@ -139,7 +139,7 @@ class Settings:
             self.recipe,
             **{
                 name: getattr(stored.recipe, name)
-                for name in ("model", "epochs", "batch_size", "optimizer", "schedule")
+                for name in ("model", "epochs", "batch_size", "optimizer", "schedule", "precision")
                 if getattr(self.recipe, name) == getattr(UNFINISHED, name)
             },
         )

@@ -3,13 +3,24 @@
 from dataclasses import replace
 from typing import NamedTuple
 
+from lossmith.torch_compat import has_native_bfloat16
+from lossmith.training.models.named_models import MODELS
 from lossmith.training.recipe import Recipe
 
-__all__ = ["AUTO", "UNFINISHED", "completed_recipe", "decay_range", "rate_range", "suitable_batch_size", "suitable_epochs"]
+__all__ = [
+    "AUTO",
+    "UNFINISHED",
+    "completed_recipe",
+    "decay_range",
+    "rate_range",
+    "suitable_batch_size",
+    "suitable_epochs",
+    "suitable_precision",
+]
 
 AUTO = "auto"
 """Stands for what suits the data, or the model."""
-UNFINISHED = Recipe(model=AUTO, epochs=0, batch_size=0, optimizer=AUTO, schedule=AUTO)
+UNFINISHED = Recipe(model=AUTO, epochs=0, batch_size=0, optimizer=AUTO, schedule=AUTO, precision=AUTO)
 """The recipe in which all that depends on the data is open."""
 
 Interval = tuple[float, float]
@@ -63,6 +74,7 @@ def completed_recipe(recipe: Recipe, model: str, train_rows: int) -> Recipe:
         schedule=habit.schedule if recipe.schedule == AUTO else recipe.schedule,
         epochs=recipe.epochs or suitable_epochs(train_rows, model),
         batch_size=recipe.batch_size or suitable_batch_size(train_rows),
+        precision=suitable_precision(model) if recipe.precision == AUTO else recipe.precision,
     )
 
 
@@ -84,6 +96,19 @@ def suitable_batch_size(train_rows: int) -> int:
     (32, 64, 128)
     """
     return 32 if train_rows < 1000 else 64 if train_rows < 20_000 else 128
+
+
+def suitable_precision(model: str) -> str:
+    """Return in which precision a model computes, unless told: bfloat16 where it was measured to do no harm, and is faster.
+
+    That is so for networks of images and for wide layers, on a processor that has instructions for it. A model of the user's own
+    stays in single precision.
+
+    >>> suitable_precision("mlp"), suitable_precision("lstm")
+    ('float32', 'float32')
+    """
+    gains = model in MODELS and (MODELS[model].takes == "images" or model == "mlp1024")
+    return "bfloat16" if gains and has_native_bfloat16() else "float32"
 
 
 def rate_range(recipe: Recipe) -> Interval:

@@ -14,6 +14,7 @@ from lossmith.training.job import Job, architecture
 from lossmith.training.learning_rate_schedules import make_learning_rate_schedule
 from lossmith.training.models.named_models import MODELS
 from lossmith.training.recipe import Recipe
+from lossmith.training.stacks.arithmetic import PRECISIONS
 from lossmith.training.stacks.optimizers import OPTIMIZERS
 
 __all__ = ["RECIPE_LIMITS", "check_jobs", "check_recipe", "check_stack"]
@@ -48,6 +49,7 @@ def check_recipe(recipe: Recipe, data: PreparedData, *, own_model: bool = False)
         _check_name("model", recipe.model, MODELS)
     _check_name("optimizer", recipe.optimizer, OPTIMIZERS)
     _check_name("select", recipe.select, SELECTIONS)
+    _check_name("precision", recipe.precision, PRECISIONS)
     for name, limits in RECIPE_LIMITS.items():
         limits.check(name, getattr(recipe, name), owner="Recipe")
     make_learning_rate_schedule(recipe.schedule, owner="Recipe").check_epochs(recipe.epochs)

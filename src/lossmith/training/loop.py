@@ -59,7 +59,7 @@ def train_stack(
     together = len(jobs) < 2 or can_be_stacked(build_model(jobs[0], data, recipe, build), data)
     order = sorted(range(len(jobs)), key=lambda number: loss_key(jobs[number]))
     parts = [order] if together else [[number] for number in order]
-    trainings = [_Training([jobs[number] for number in part], data, recipe, build, on_epoch) for part in parts]
+    trainings = [Training([jobs[number] for number in part], data, recipe, build, on_epoch) for part in parts]
     first = recipe.epochs if race is None else min(race.epoch, recipe.epochs)
     for training in trainings:
         training.run_epochs(1, first)
@@ -72,7 +72,7 @@ def train_stack(
     return [results[number] for number in range(len(jobs))]
 
 
-def _stop_trials(trainings: Sequence["_Training"], race: Race) -> None:
+def _stop_trials(trainings: Sequence["Training"], race: Race) -> None:
     runs = [job.run for training in trainings for job in training.jobs]
     scores = [score for training in trainings for score in training.scores(race.score)]
     standing = iter(race.stands_for(runs, scores))
@@ -80,15 +80,15 @@ def _stop_trials(trainings: Sequence["_Training"], race: Race) -> None:
         training.stop([next(standing) for _ in training.jobs])
 
 
-class _Training:
-    """A stack in training. Whatever has a row for each run has one only for the runs that are active."""
+class Training:
+    """A stack in training: see :func:`train_stack`. Whatever has a row for each run has one only for the runs that are active."""
 
     def __init__(
         self, jobs: Sequence[Job], data: PreparedData, recipe: Recipe, build: Build | None, on_epoch: OnEpoch | None
     ) -> None:
         self.jobs, self.data, self.recipe, self.on_epoch = jobs, data, recipe, on_epoch
         seeds = [job.seed for job in jobs]
-        self.model = StackedModel([build_model(job, data, recipe, build) for job in jobs], seeds)
+        self.model = StackedModel([build_model(job, data, recipe, build) for job in jobs], seeds, recipe.precision)
         options = {"momentum": recipe.momentum, "nesterov": recipe.nesterov} if recipe.optimizer == "sgd" else {}
         self.optimizer = OPTIMIZERS[recipe.optimizer](self.model.parameters, self.model.decay, **options)
         self.losses = StackedLosses(jobs, recipe.epochs)
@@ -118,13 +118,20 @@ class _Training:
         """Train for one epoch, and write down what came of it."""
         start = time.perf_counter()
         with seeded(self.jobs[0].seed, f"epoch {epoch}"):  # for modules with randomness of their own, which train alone
-            losses = self._train(epoch)
+            losses = self.train_epoch(epoch)
         self.losses.step()
         self._write_down(epoch, losses, time.perf_counter() - start)
         self._drop_finished(epoch)
 
-    def _train(self, epoch: int) -> Tensor:
-        """Return the mean loss of each run."""
+    def train_epoch(self, epoch: int) -> Tensor:
+        """Make the steps of one epoch.
+
+        Args:
+            epoch: Its number, from 1.
+
+        Returns:
+            The mean loss of each run, ``(runs,)``.
+        """
         total, rows = torch.zeros(len(self.active), dtype=torch.double), 0
         self.model.template.train()
         for number, batch in enumerate(self.batches.epoch()):

@@ -39,15 +39,18 @@ def _mlp1024(inputs: Inputs) -> nn.Module:
 
 
 def _two_convolutions(inputs: Inputs, first: int, second: int, *, kernel: int, width: int) -> list[nn.Module]:
-    """Return convolutions of ``first`` and ``second`` channels, each with pooling, and a layer on top."""
+    """Return convolutions of ``first`` and ``second`` channels, each with pooling, and a layer on top.
+
+    Pooling before the ReLU gives the same, with the same gradient, as the largest number decides either way, and leaves it less.
+    """
     channels, *size = inputs.shape
     return [
         nn.Conv2d(channels, first, kernel, padding="same"),
-        nn.ReLU(),
         nn.MaxPool2d(2),
+        nn.ReLU(),
         nn.Conv2d(first, second, kernel, padding="same"),
-        nn.ReLU(),
         nn.MaxPool2d(2),
+        nn.ReLU(),
         nn.Flatten(),
         nn.Linear(second * (size[0] // 4) * (size[1] // 4), width),
         nn.ReLU(),

@@ -13,6 +13,7 @@ from lossmith.training.models.backbone import Backbone
 from lossmith.training.models.named_models import make_backbone, vocabulary_of
 from lossmith.training.recipe import Recipe
 from lossmith.training.seeds import seeded
+from lossmith.training.stacks.arithmetic import takes_channels_last
 
 __all__ = ["Built", "build_model", "learned_parameters"]
 
@@ -23,6 +24,8 @@ class Built(NamedTuple):
     model: nn.Module
     decay: dict[str, float]
     """Weight decay by the name of a parameter."""
+    channels_last: bool = False
+    """Whether it has convolutions, which are faster with the channels of images last in memory."""
 
 
 def build_model(job: Job, data: PreparedData, recipe: Recipe, build: Build | None = None) -> Built:
@@ -40,6 +43,11 @@ def build_model(job: Job, data: PreparedData, recipe: Recipe, build: Build | Non
     Raises:
         ValueError: If a user's own model does not return what it should, or less than the study needs.
     """
+    built = _initialised(job, data, recipe, build)
+    return built._replace(channels_last=takes_channels_last(built.model, data.inputs[data.train[:2]]))
+
+
+def _initialised(job: Job, data: PreparedData, recipe: Recipe, build: Build | None) -> Built:
     with seeded(job.seed, "weights"):
         if build is None:
             network: nn.Module = make_backbone(recipe.model, data.input_shape, vocabulary=vocabulary_of(data.inputs))

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
+from lossmith.torch_compat import is_autocast_enabled
 from lossmith.training.stacks.dropout_masks import DropoutMasks
 
 __all__ = ["hides_dropout", "stacked_call", "tensors_under"]
@@ -93,6 +94,8 @@ def tensors_under(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]
 def _stacked_linear(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     if bias is None:
         return torch.bmm(inputs, weight.transpose(1, 2))
+    if is_autocast_enabled("cpu"):  # as autocast would, but for the backward pass of our own, which it does not reach
+        inputs, weight, bias = (tensor.to(torch.bfloat16) for tensor in (inputs, weight, bias))
     return cast("Tensor", _StackedLinear.apply(inputs, weight, bias))  # type: ignore[no-untyped-call]
 
 

@@ -1,6 +1,7 @@
 """The models of many runs as one: a matrix with the weights of a run in each row."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -8,6 +9,7 @@ from torch import Tensor, nn
 from lossmith.data.prepared import PreparedData
 from lossmith.objectives.heads import DropoutLinear
 from lossmith.objectives.objective import Classifier
+from lossmith.training.stacks.arithmetic import computed
 from lossmith.training.stacks.built_model import Built, learned_parameters
 from lossmith.training.stacks.dropout_masks import DropoutMasks
 from lossmith.training.stacks.stacked_layers import hides_dropout, stacked_call, tensors_under
@@ -16,13 +18,17 @@ __all__ = ["StackedModel", "can_be_stacked"]
 
 ROWS_AT_ONCE = 1 << 11
 """Rows, times runs, that are predicted at once, so that the cache holds what the layers pass on."""
+IMAGES_AT_ONCE = 1 << 7
+"""The same of images that go through convolutions, which pass on more."""
 
 
 class StackedModel:
     """Models of one architecture. ``weights`` ``(runs, size)`` has their parameters and, after them, their buffers."""
 
-    def __init__(self, built: Sequence[Built], seeds: Sequence[int]) -> None:
+    def __init__(self, built: Sequence[Built], seeds: Sequence[int], precision: str = "float32") -> None:
         self.template: nn.Module = built[0].model
+        self._precision = precision
+        self._channels_last = built[0].channels_last and len(built) == 1
         self.weights = torch.stack([_as_vector(own.model) for own in built])
         parameters = learned_parameters(self.template)
         self._shapes = {name: tensor.shape for name, tensor in (parameters | _buffers(self.template)).items()}
@@ -154,16 +160,20 @@ class StackedModel:
 
         return self._in_blocks(predicted, inputs, rows, len(weights))
 
-    @torch.no_grad()
     def _in_blocks(self, call: Callable[[Tensor], Tensor], inputs: Tensor, rows: Tensor, runs: int) -> Tensor:
         self.template.eval()
-        blocks = (inputs[block] for block in torch.split(rows, min(512, max(64, ROWS_AT_ONCE // runs))))
-        return torch.cat([call(block.expand(runs, *block.shape)) for block in blocks], 1)
+        size = IMAGES_AT_ONCE if self._channels_last else min(512, max(64, ROWS_AT_ONCE // runs))
+        with torch.inference_mode():
+            parts = [call(block.expand(runs, *block.shape)) for block in (inputs[some] for some in torch.split(rows, size))]
+        return torch.cat(parts, 1)  # outside, so that it is a tensor like any other
 
     def _features(self, tensors: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
-        if not isinstance(self.template, Classifier):
-            return stacked_call(self.template, tensors, inputs, self._masks)
-        return stacked_call(self.template.backbone, tensors_under("backbone", tensors), inputs, self._masks)
+        """Return what the final layer sees, or the logits of a model that has them from its last layer."""
+        module, own = self.template, tensors
+        if isinstance(module, Classifier):
+            module, own = module.backbone, tensors_under("backbone", tensors)
+        layers = partial(stacked_call, module, own, masks=self._masks)
+        return computed(layers, inputs, self._precision, channels_last=self._channels_last)
 
     def _head(self, tensors: Mapping[str, Tensor], features: Tensor) -> Tensor:
         if not isinstance(self.template, Classifier):
