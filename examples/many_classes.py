@@ -64,7 +64,7 @@ def train(
     (images, labels), (test_images, test_labels) = data
     torch.manual_seed(seed)
     model = fresh_model(images.shape[1], classes)
-    sigma = lossmith.theory.logit_scale(model, [images[:1000]])
+    sigma = lossmith.theory.fresh_network.logit_scale(model, [images[:1000]])
     epsilon = lossmith.solve_logit_bias(classes, sigma=sigma).epsilon
     loss = lossmith.make_loss(expression.replace("EPSILON", str(epsilon)))
     wrong = torch.rand(len(labels)) < noise
@@ -115,7 +115,7 @@ def row(expression: str, classes: int, noise: float, runs: list[tuple[float, flo
     """Return a line of the table: the mean accuracy and its standard error."""
     accuracies, epsilons = torch.tensor(runs).T
     written = expression.replace("EPSILON", f"{epsilons.mean():.2f}")
-    overlap = lossmith.theory.overlap(written, classes)
+    overlap = lossmith.theory.fresh_network.overlap(written, classes)
     accuracy = f"{100 * accuracies.mean():.1f} ± {100 * accuracies.std() / len(runs) ** 0.5:.1f} %"
     return f"| {classes} | {noise:.0%} | {written} | {overlap:.3f} | {accuracy} |"
 

@@ -16,7 +16,7 @@ from lossmith import LOSSES, LogitBias, MAELoss, make_loss, solve_logit_bias
 from lossmith.numerics.bracketed_root import bracketed_root
 from lossmith.numerics.mean_activation import bias_for_mean_activation, mean_activation
 from lossmith.theory import average_error, logit_scale, overlap
-from lossmith.theory.average_error import BLOCK_ELEMENTS
+from lossmith.theory.fresh_network.average_error import BLOCK_ELEMENTS
 
 # Published parameters, as in figure 2 of paper 001.
 FIGURE_2 = {

@@ -22,8 +22,8 @@ from lossmith.theory.per_example import PerExampleLoss
 from lossmith.theory.properties import target_errors
 
 # The package has functions of the same names.
-OVERLAP, PROPERTIES = import_module("lossmith.theory.overlap"), import_module("lossmith.theory.properties")
-DRAWS = import_module("lossmith.theory.average_error")
+OVERLAP, PROPERTIES = import_module("lossmith.theory.fresh_network.overlap"), import_module("lossmith.theory.properties")
+DRAWS = import_module("lossmith.theory.fresh_network.average_error")
 PAGE_FAULTS_OF_ADVICE = """
 import resource
 from lossmith import advise

@@ -6,7 +6,7 @@ import pytest
 
 from lossmith.statistics.overlapping import Overlap
 from lossmith.statistics.paired_tests import paired_difference
-from lossmith.statistics.robustness import RULES, setting_checks, what_it_hangs_on
+from lossmith.statistics.setting_dependence import RULES, setting_checks, what_it_hangs_on
 from study_frames import trials_frame
 
 SMALLEST_RATE, LARGEST_RATE, SMALLEST_DECAY, _, SECOND = (rule.words for rule in RULES)

@@ -8,12 +8,12 @@ import numpy as np
 from markupsafe import Markup
 
 from lossmith.report.elements import values_table
-from lossmith.report.plot_frames import FRAMES, WIDE, Frame, Plot
-from lossmith.report.ranges import fitting_range, spanned
+from lossmith.report.plot_frames import FRAMES, WIDE, Frame, Plot, fitting_range, spanned
 from lossmith.report.subject import Series
 from lossmith.report.svg import element, path, ticks
+from lossmith.statistics.wording import is_share, spoken
 
-__all__ = ["Axis", "Curve", "Marks", "Panel", "in_reach", "line_panel", "line_panels", "plot_clips", "values_of"]
+__all__ = ["Axis", "Curve", "Marks", "Panel", "in_reach", "line_panel", "line_panels", "metric_axis", "plot_clips", "values_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +81,12 @@ class Axis:
     def share(cls, label: str, domain: tuple[float, float] | None = None) -> "Axis":
         """Return an axis of shares, in percent."""
         return cls(f"{label} (%)", domain, None, _percent_tick, _percent)
+
+
+def metric_axis(metric: str, words: str = "") -> Axis:
+    """Return an axis for a metric; words such as ``test`` come before its name."""
+    label = f"{words} {spoken(metric)}".strip()
+    return Axis.share(label) if is_share(metric) else Axis(label)
 
 
 def line_panels(panels: Sequence[Panel], x: Axis, y: Axis, *, diagonal: bool = False, dots: bool = False) -> Markup:

@@ -1,10 +1,13 @@
-"""The sizes of panels, and where in them values are drawn."""
+"""The sizes of panels, the ranges that their axes show, and where in them values are drawn."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from lossmith.report.svg import position
 
-__all__ = ["FRAMES", "SMALL", "WIDE", "Frame", "Plot"]
+__all__ = ["FRAMES", "SMALL", "WIDE", "Frame", "Plot", "fitting_range", "spanned"]
 
 
 @dataclass(frozen=True)
@@ -53,3 +56,19 @@ SMALL = Frame("plot-small", 210, 150, left=34, right=197, top=8, bottom=126, tic
 """For panels that many stand side by side, whose axes are named once for all."""
 
 FRAMES = (WIDE, SMALL)
+
+
+def fitting_range(curves: Sequence[Sequence[np.ndarray]], *, skip: float = 0.0, margin: float = 0.0) -> tuple[float, float]:
+    """Return the range of curves and their bands with a margin; a share of each curve's beginning may be left out of it."""
+    return spanned([part[int(skip * len(part)) :] for parts in curves for part in parts], margin)
+
+
+def spanned(parts: Sequence[np.ndarray], margin: float) -> tuple[float, float]:
+    """Return the range of all finite values and a margin, never empty."""
+    values = np.concatenate([np.asarray(part, float) for part in parts]) if parts else np.empty(0)
+    values = values[np.isfinite(values)]
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+    if low == high:
+        low, high = low - 0.05 * (abs(low) or 1), high + 0.05 * (abs(high) or 1)
+    extra = margin * (high - low)
+    return low - extra, high + extra

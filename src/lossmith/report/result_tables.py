@@ -105,14 +105,7 @@ def latex_table(
     cells = table_cells(results, metric, overlap)
     rows = _rows(cells, noises, _latex_cell, lambda name: rf"\texttt{{{_latex_escaped(name)}}}")
     beside = [] if references is None else _rows(reference_cells(references, metric), noises, _latex_cell, _latex_escaped)
-    untrained = rf" $\dagger$ {_UNTRAINED_WORDS}" if _any_untrained(cells) else ""
-    unit = " (\\%)" if is_share(metric) else ""
-    first = rf"\textbf{{{_latex_escaped(note)}}} " if note else ""
-    over = counted(results["seed"].nunique(), "replicate")
-    caption = (
-        f"{first}{capitalised(spoken(metric))}{unit}, mean $\\pm$ standard error over {over}. "
-        f"Bold: not significantly worse than the best of the column (paired t-test, $p > 0.05$).{untrained}"
-    )
+    caption = _latex_caption(metric, results["seed"].nunique(), note, _UNTRAINED_WORDS if _any_untrained(cells) else "")
     head = ["Loss", *map(_latex_escaped, noises)]
     return "\n".join(
         [
@@ -131,6 +124,17 @@ def latex_table(
             r"\end{table}",
             "",
         ]
+    )
+
+
+def _latex_caption(metric: str, replicates: int, note: str, dagger: str) -> str:
+    """Return what the numbers are; ``note`` comes first, and what the dagger means last, each where there is one."""
+    unit = " (\\%)" if is_share(metric) else ""
+    first = rf"\textbf{{{_latex_escaped(note)}}} " if note else ""
+    last = rf" $\dagger$ {dagger}" if dagger else ""
+    return (
+        f"{first}{capitalised(spoken(metric))}{unit}, mean $\\pm$ standard error over {counted(replicates, 'replicate')}. "
+        f"Bold: not significantly worse than the best of the column (paired t-test, $p > 0.05$).{last}"
     )
 
 

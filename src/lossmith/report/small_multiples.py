@@ -8,8 +8,7 @@ from markupsafe import Markup
 
 from lossmith.report.elements import cases, legend, loss_name
 from lossmith.report.line_panels import Axis, Curve, Panel, in_reach, line_panel, line_panels, values_of
-from lossmith.report.plot_frames import SMALL
-from lossmith.report.ranges import fitting_range
+from lossmith.report.plot_frames import SMALL, fitting_range
 from lossmith.report.svg import element
 from lossmith.statistics.wording import sentence
 

@@ -8,9 +8,9 @@ import pandas as pd
 from lossmith.statistics.overlapping import INDEPENDENT, Overlap
 from lossmith.statistics.summary import summarise
 from lossmith.statistics.untrained import untrained_losses
-from lossmith.statistics.wording import is_share
+from lossmith.statistics.wording import capitalised, is_share, spoken
 
-__all__ = ["UNTRAINED", "Cell", "number_text", "reference_cells", "table_cells"]
+__all__ = ["UNTRAINED", "Cell", "metric_title", "number_text", "reference_cells", "table_cells"]
 
 UNTRAINED = "\N{DAGGER}"
 """Stands beside what looks untrained."""
@@ -36,6 +36,15 @@ class Cell(NamedTuple):
     def error_text(self) -> str:
         """Return the standard error in the same form; nothing for a single run."""
         return "" if isnan(self.standard_error) else number_text(self.standard_error, self.metric)
+
+
+def metric_title(metric: str) -> str:
+    """Return a metric as a heading, with its unit.
+
+    >>> metric_title("balanced_accuracy"), metric_title("nll")
+    ('Balanced accuracy (%)', 'Negative log-likelihood')
+    """
+    return capitalised(spoken(metric)) + (" (%)" if is_share(metric) else "")
 
 
 def number_text(value: float, metric: str) -> str:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lossmith.statistics.paired_tests import *
     from lossmith.statistics.ranking import *
     from lossmith.statistics.recommendation import *
-    from lossmith.statistics.robustness import *
+    from lossmith.statistics.setting_dependence import *
     from lossmith.statistics.several_studies import *
     from lossmith.statistics.summary import *
     from lossmith.statistics.untrained import *
@@ -23,7 +23,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "paired_tests": ["Difference", "benjamini_hochberg", "by_holm", "holm", "paired_difference", "replicates_needed"],
         "ranking": ["Friedman", "Ranking", "conover", "friedman", "groups_not_told_apart", "performance_profile", "rank_losses"],
         "recommendation": ["Choice", "Recommendation", "recommend"],
-        "robustness": ["KEPT", "RULES", "Rule", "setting_checks", "what_it_hangs_on"],
+        "setting_dependence": ["KEPT", "RULES", "Rule", "setting_checks", "what_it_hangs_on"],
         "several_studies": ["RankedStudy", "at_noise", "joined_results", "rank", "ranking_text"],
         "summary": [
             "LOWER_IS_BETTER",

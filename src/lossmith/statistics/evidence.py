@@ -7,7 +7,7 @@ from functools import cached_property
 import pandas as pd
 
 from lossmith.statistics.overlapping import INDEPENDENT, Overlap, RowVariance
-from lossmith.statistics.robustness import setting_checks, what_it_hangs_on
+from lossmith.statistics.setting_dependence import setting_checks, what_it_hangs_on
 from lossmith.statistics.summary import compare_to, is_higher_better, usable_results
 from lossmith.statistics.untrained import untrained_losses
 from lossmith.statistics.wording import counted, interval

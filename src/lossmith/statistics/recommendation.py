@@ -141,9 +141,16 @@ def recommend(
         raise ValueError("recommend: there are no results; no run of the study has finished.")
     baseline = baseline if baseline in set(results["loss"]) else str(results["loss"].iloc[0])
     evidence = Evidence(results, baseline, metric, trials, references, overlap, row_variance, validation_rows)
-    noise = noise_as_is(results)
     levels = list(map(str, results["noise"].unique()))
     choices = [replace(choose(evidence, level), reference=reference_ahead(evidence, level)) for level in levels]
+    return _explained(evidence, choices, class_shares, noisy_labels)
+
+
+def _explained(
+    evidence: Evidence, choices: Sequence[Choice], class_shares: Sequence[float] | None, noisy_labels: float | None
+) -> Recommendation:
+    """Return the choice for the data as they are, with all that there is to say about it."""
+    noise = noise_as_is(evidence.results)
     answer = next(choice for choice in choices if choice.noise == noise)
     loss = answer.loss
     return Recommendation(
@@ -164,8 +171,8 @@ def recommend(
         benefits=tuple(benefits(evidence, loss, noise)),
         costs=tuple(costs(evidence, loss, noise)),
         would_change=_what_would_change(answer, evidence),
-        baseline=baseline,
-        metric=metric,
+        baseline=evidence.baseline,
+        metric=evidence.metric,
         noise=noise,
         by_noise=tuple(choice for choice in choices if choice.noise != noise),
         differences=evidence.differences,

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from lossmith.losses import LOSSES, ClassificationLoss, LogitBias, make_loss
 from lossmith.losses.contract.adjustable import adjustable_numbers, path_of
-from lossmith.theory.average_error import average_error
-from lossmith.theory.kept_error import NoSolutionError
-from lossmith.theory.overlap import overlap
-from lossmith.theory.parameter_transfer import transfer_parameters
-from lossmith.theory.solve_logit_bias import solve_logit_bias
+from lossmith.theory.fresh_network.average_error import average_error
+from lossmith.theory.fresh_network.kept_error import NoSolutionError
+from lossmith.theory.fresh_network.overlap import overlap
+from lossmith.theory.fresh_network.parameter_transfer import transfer_parameters
+from lossmith.theory.fresh_network.solve_logit_bias import solve_logit_bias
 
 __all__ = [
     "LEARNS_FROM",

@@ -9,9 +9,9 @@ from lossmith.losses.contract.options import Options
 from lossmith.losses.logit_bias import DEFAULT_EPSILON
 from lossmith.objectives.named_objectives import written_parts
 from lossmith.theory.correction import Question, corrected_parameters, measured_start, rounded
+from lossmith.theory.fresh_network.solve_logit_bias import solve_logit_bias
 from lossmith.theory.one_thread import one_thread
 from lossmith.theory.per_example import check_classes
-from lossmith.theory.solve_logit_bias import solve_logit_bias
 
 __all__ = ["fitted_to_classes"]
 

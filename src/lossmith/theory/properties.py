@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from lossmith.theory.consistency import is_calibrated
-from lossmith.theory.overlap import MANY_CLASSES
+from lossmith.theory.fresh_network.overlap import MANY_CLASSES
 from lossmith.theory.per_example import Loss, PerExampleLoss, check_classes
 
 __all__ = ["Properties", "properties"]

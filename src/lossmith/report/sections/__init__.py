@@ -5,9 +5,8 @@ from collections.abc import Callable
 from lossmith.report.elements import Section
 from lossmith.report.sections import (
     agreement,
-    calibration,
+    analysis_tables,
     confusion,
-    corruption,
     cost,
     differences,
     layer_similarity,
@@ -15,10 +14,8 @@ from lossmith.report.sections import (
     learning_rates,
     noise_levels,
     provenance,
+    reliability,
     results,
-    separation,
-    temperature,
-    transfer,
     tuning,
 )
 from lossmith.report.subject import Subject
@@ -35,14 +32,14 @@ SECTIONS: tuple[SectionMaker, ...] = (
     learning_rates.section,
     learning_curves.section,
     learning_curves.false_label_section,
-    calibration.section,
-    temperature.section,
+    reliability.section,
+    analysis_tables.temperature_section,
     confusion.section,
     agreement.section,
-    separation.section,
-    transfer.section,
+    analysis_tables.separation_section,
+    analysis_tables.transfer_section,
     layer_similarity.section,
-    corruption.section,
+    analysis_tables.corruption_section,
     cost.section,
 )
 """What comes below the answer, in order."""

@@ -8,7 +8,7 @@ import pandas as pd
 
 from lossmith.report.elements import Section, figure
 from lossmith.report.line_panels import Axis, Curve, Panel, in_reach
-from lossmith.report.ranges import fitting_range
+from lossmith.report.plot_frames import fitting_range
 from lossmith.report.small_multiples import curves_of_losses
 from lossmith.report.subject import Subject
 from lossmith.report.svg import element

@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 
 from lossmith.report.elements import Section, cases, figure
-from lossmith.report.line_panels import Axis, Curve, Marks, Panel
-from lossmith.report.metrics import metric_axis
-from lossmith.report.ranges import spanned
+from lossmith.report.line_panels import Axis, Curve, Marks, Panel, metric_axis
+from lossmith.report.plot_frames import spanned
 from lossmith.report.small_multiples import panel_a_loss
 from lossmith.report.subject import Series, Subject
 from lossmith.statistics.summary import is_higher_better

@@ -7,12 +7,12 @@ import pandas as pd
 from markupsafe import Markup
 
 from lossmith.report.elements import Section, figure, loss_name
-from lossmith.report.line_panels import Axis, Curve, Panel, in_reach, line_panel
-from lossmith.report.metrics import metric_axis, metric_title
-from lossmith.report.ranges import fitting_range
+from lossmith.report.line_panels import Axis, Curve, Panel, in_reach, line_panel, metric_axis
+from lossmith.report.plot_frames import fitting_range
 from lossmith.report.small_multiples import Look, curves_of_losses
 from lossmith.report.subject import Series, Subject
 from lossmith.report.svg import element
+from lossmith.report.table_cells import metric_title
 from lossmith.statistics.summary import summarise
 from lossmith.statistics.wording import is_share, spoken
 

@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from lossmith.report.elements import MISSING, Section, cases, loss_name
-from lossmith.report.metrics import metric_title
 from lossmith.report.subject import Series, Subject
 from lossmith.report.svg import element
-from lossmith.report.table_cells import UNTRAINED, Cell, reference_cells, table_cells
+from lossmith.report.table_cells import UNTRAINED, Cell, metric_title, reference_cells, table_cells
 from lossmith.statistics.summary import usable_results
 from lossmith.statistics.wording import counted, percent
 

@@ -7,8 +7,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from lossmith.report.elements import MISSING, Section, cases, figure, legend, loss_name
-from lossmith.report.line_panels import Axis, Curve, Panel, line_panel, line_panels
-from lossmith.report.metrics import metric_axis
+from lossmith.report.line_panels import Axis, Curve, Panel, line_panel, line_panels, metric_axis
 from lossmith.report.small_multiples import MOST_LINES, Look, panel_a_loss
 from lossmith.report.subject import Subject
 from lossmith.report.svg import element

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import overload
 
 from lossmith.losses import ClassificationLoss
-from lossmith.theory.kept_error import KeptError, NoSolutionError, Ranges, Samples, Sampling, axis
+from lossmith.theory.fresh_network.kept_error import KeptError, NoSolutionError, Ranges, Samples, Sampling, axis
+from lossmith.theory.fresh_network.solution_map import solution_map
 from lossmith.theory.per_example import named_loss
-from lossmith.theory.solution_map import solution_map
 
 __all__ = ["NoSolutionError", "TransferredParameters", "transfer_parameters"]
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossmith.theory.average_error import average_error
+from lossmith.theory.fresh_network.average_error import average_error
 from lossmith.theory.per_example import Loss, check_classes, check_sigma
 
 __all__ = ["learning_path", "overlap"]

@@ -12,10 +12,10 @@ from torch import Tensor
 from lossmith.losses import ClassificationLoss, make_loss
 from lossmith.losses.contract.adjustable import AdjustableNumber, adjustable_numbers, path_of
 from lossmith.numerics.bracketed_root import bracketed_root
-from lossmith.theory.average_error import average_error, default_samples
-from lossmith.theory.overlap import learning_path
+from lossmith.theory.fresh_network.average_error import average_error, default_samples
+from lossmith.theory.fresh_network.overlap import learning_path
+from lossmith.theory.fresh_network.solve_logit_bias import solve_logit_bias
 from lossmith.theory.per_example import check_classes, check_sigma, named_loss
-from lossmith.theory.solve_logit_bias import solve_logit_bias
 
 __all__ = ["KeptError", "NoSolutionError", "Place", "Ranges", "Samples", "Sampling", "axis"]
 

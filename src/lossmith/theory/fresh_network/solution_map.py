@@ -8,8 +8,8 @@ from torch import Tensor
 
 from lossmith.expressions.limits import Limits
 from lossmith.losses import ClassificationLoss
-from lossmith.theory.average_error import FEWEST_SAMPLES, default_samples
-from lossmith.theory.kept_error import KeptError, Place, Ranges, Samples, Sampling, axis
+from lossmith.theory.fresh_network.average_error import FEWEST_SAMPLES, default_samples
+from lossmith.theory.fresh_network.kept_error import KeptError, Place, Ranges, Samples, Sampling, axis
 from lossmith.theory.per_example import check_classes
 
 __all__ = ["SolutionMap", "solution_map"]
