@@ -14,9 +14,9 @@ from torch import nn
 
 from lossmith.command_line import main
 from lossmith.studies import Study, compare, open_study
+from lossmith.studies.cost import Cost
 from lossmith.studies.measures import METRICS
 from lossmith.studies.settings import settings_from
-from lossmith.studies.time_plan import Cost
 
 QUICK = {"epochs": 2, "seeds": 2, "rates": [0.03, 0.3], "references": False, "progress": False, "workers": 1}
 
@@ -261,7 +261,7 @@ def test_a_worker_that_dies_is_one_line_that_says_what_is_stored(tmp_path, capsy
     def killed(*_args, **_options):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr("lossmith.studies.comparison.measured_cost", lambda *_, **__: Cost(1.0, 1, 0.0, 1))
+    monkeypatch.setattr("lossmith.studies.comparison.measured_cost", lambda *_, **__: Cost(0.0, 1.0, 0.0, (1, 1, 1), (), 1))
     monkeypatch.setattr("lossmith.training.workers.train_stack", killed)
     options = ["--losses", "ce,dropout", "--noise", "0", "--rates", "0.1", "--seeds", "1", "--no-references", "--epochs", "1"]
     assert main(["compare", "digits", *options, "--workers", "2", "--output", str(folder)]) == 1

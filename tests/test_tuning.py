@@ -9,13 +9,14 @@ import torch
 
 from lossmith.data import load_data
 from lossmith.studies import compare
+from lossmith.studies.cost import LONGEST_SECONDS, Cost, trainings_of
 from lossmith.studies.procedure import race_of
 from lossmith.studies.replicates import Replicates, overlap_of
 from lossmith.studies.settings import Settings, settings_from
-from lossmith.studies.time_plan import LONGEST_SECONDS, Cost, plan_in_time, trainings_of
+from lossmith.studies.time_plan import plan_in_time
 from lossmith.studies.trials import drawn_settings, expression_of
 from lossmith.studies.tuning import best_trial, edge_runs, second_chance_runs
-from lossmith.studies.usual_training import RATES
+from lossmith.studies.usual_training import RATES, UNFINISHED
 from lossmith.training.recipe import Cell, Recipe
 
 CELL = Cell("ce", "none", 0)
@@ -92,31 +93,61 @@ def test_trials_that_are_stopped_count_for_what_they_trained():
     assert trainings_of(replace(SETTINGS, tune_on="clean")) == pytest.approx(2 * (of_cell + 2))
 
 
+def cost_of(row: float, rows: int, references: float = 0.0) -> Cost:
+    return Cost(0.0, row, 0.0, (rows, rows // 4, rows // 3), ((rows, references),), 2)
+
+
 def plan(cost: Cost, **given):
-    return plan_in_time(replace(SETTINGS, seeds=0, trials=0, **given), cost, epochs_given=False)
+    return plan_in_time(replace(SETTINGS, seeds=0, trials=0, **given), cost, asked=UNFINISHED)
 
 
 def test_quick_studies_have_more_replicates():
-    found = plan(Cost(1e-4, 500, 0.0, 2))
+    found = plan(cost_of(2e-7, 500))
     assert found.settings.seeds == 20
     assert found.settings.trials == 9
     assert found.shrunk == ""
 
 
 def test_long_studies_are_shrunk_rows_first():
-    found = plan(Cost(5.0, 50_000, 10.0, 2))
+    found = plan(cost_of(1e-4, 50_000, 10.0))
     assert found.settings.seeds == 5
     assert 500 <= found.settings.train_rows < 50_000
     assert found.seconds <= LONGEST_SECONDS
     assert f"{found.settings.train_rows} of 50000 training rows in each replicate" in found.shrunk
     assert found.shrunk.endswith("h")
-    longer = plan(Cost(100.0, 50_000, 10.0, 2))
+    longer = plan(cost_of(2e-3, 50_000, 10.0))
     assert longer.settings.trials < 9
     assert longer.settings.train_rows == 500
+    assert longer.settings.recipe.batch_size == 32  # as suits 500 rows, not 50,000
+
+
+def test_what_costs_more_than_any_data_here_fits_by_fewer_epochs():
+    found = plan(cost_of(4e-3, 50_000, 10.0))
+    assert found.seconds <= LONGEST_SECONDS
+    assert 5 <= found.settings.recipe.epochs < 30
+    assert f"{found.settings.recipe.epochs} of 30 epochs" in found.shrunk
+
+
+def test_a_plan_that_cannot_be_small_enough_says_so():
+    found = plan(cost_of(1e-2, 50_000), minutes=0.5)
+    assert found.seconds > 30
+    assert found.too_long == "longer than the 0.5 min there are"
+
+
+def test_rows_that_are_only_looked_at_cost_time():
+    seen = Cost(0.0, 1e-4, 1e-4, (1000, 1000, 9000), (), 1)
+    # 100 rows to learn from and to look at, as many validation rows, 500 of the test.
+    assert seen.of_epoch(100, 10) == pytest.approx(1e-4 * (100 + 100 + 100 + 500))
+    assert replace(seen, step=0.01).of_epoch(100, 10) == pytest.approx(0.1 + 0.08)
+
+
+def test_references_cost_what_was_measured_near_so_many_rows():
+    cost = Cost(0.0, 0.0, 0.0, (9000, 1, 1), ((500, 1.0), (1500, 2.0)), 1)
+    assert [cost.of_references(rows) for rows in (500, 1000, 1500, 3000)] == pytest.approx([1.0, 1.5, 2.0, 4.0])
 
 
 def test_minutes_decide_how_many_replicates_there_are():
-    cost = Cost(0.01, 1000, 0.5, 2)
+    cost = cost_of(1e-5, 1000, 0.5)
     few, many = plan(cost, minutes=2.0), plan(cost, minutes=4.0)
     assert 5 <= few.settings.seeds < many.settings.seeds <= 20
     assert few.seconds <= 120
@@ -125,7 +156,7 @@ def test_minutes_decide_how_many_replicates_there_are():
 
 def test_what_the_user_gave_is_not_shrunk():
     settings = replace(SETTINGS, seeds=7, trials=12, train_rows=3000)
-    found = plan_in_time(settings, Cost(100.0, 50_000, 10.0, 2), epochs_given=True)
+    found = plan_in_time(settings, cost_of(2e-3, 50_000, 10.0), asked=settings.recipe)
     assert found.settings == settings
     assert found.shrunk == ""
 
@@ -138,6 +169,7 @@ def test_training_rows_are_drawn_by_class():
         counts = torch.bincount(own.labels[own.train])
         assert len(own.train) == 200
         assert counts.min() >= 18
+        assert len(own.validation) == 200  # no more to choose by than to learn from
         assert counts.max() <= 22
 
 

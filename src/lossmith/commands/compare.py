@@ -98,7 +98,9 @@ def _add_data(group: Any) -> None:
     group.add_argument("--test-share", type=float, metavar="X")
     group.add_argument("--validation-share", type=float, metavar="X")
     group.add_argument("--rows", type=int, metavar="N", help="use N rows at most, drawn by chance; a test split stays whole")
-    group.add_argument("--train-rows", type=int, metavar="N", help="train on N rows of each replicate at most")
+    group.add_argument(
+        "--train-rows", type=int, metavar="N", help="train on N rows of each replicate at most, and choose on as many"
+    )
     group.add_argument("--seed", type=int, metavar="N", help="decides which rows serve for what (default: 0)")
     group.add_argument("--groups", metavar="COLUMN", help="the column of coarse groups of classes, for noise within them")
     group.add_argument("--resize", type=int, metavar="PIXELS", help="height and width for images of different sizes")

@@ -80,7 +80,7 @@ def _in_folder(settings: Settings, data: PreparedData, folder: Path, **own: Any)
     comparison.check_folder()
     if stored is None:
         rehearse(whole, data, comparison.objectives(), comparison.build)
-        comparison.make_plan(epochs_given=bool(settings.recipe.epochs))
+        comparison.make_plan(settings.recipe)
     return comparison
 
 

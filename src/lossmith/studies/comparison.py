@@ -20,6 +20,7 @@ from lossmith.objectives.named_objectives import make_objective
 from lossmith.objectives.objective import Objective
 from lossmith.statistics.wording import counted, spoken
 from lossmith.studies.brought import identity_of
+from lossmith.studies.cost import measured_cost, trainings_of
 from lossmith.studies.procedure import Procedure
 from lossmith.studies.progress import ProgressDisplay, duration
 from lossmith.studies.rehearsal import warnings_about
@@ -28,9 +29,10 @@ from lossmith.studies.settings import Settings
 from lossmith.studies.storage.store import Store, StoreError
 from lossmith.studies.storage.stored_study import stored_settings
 from lossmith.studies.study import FILE, REPORT, Study
-from lossmith.studies.time_plan import TimePlan, measured_cost, plan_in_time, trainings_of
+from lossmith.studies.time_plan import TimePlan, plan_in_time
 from lossmith.theory.fitting import fitted_to_classes
 from lossmith.training.job import Build
+from lossmith.training.recipe import Recipe
 
 __all__ = ["Comparison"]
 
@@ -100,10 +102,10 @@ class Comparison:
                 store.set_meta(name, value)
         return store
 
-    def make_plan(self, *, epochs_given: bool) -> None:
+    def make_plan(self, asked: Recipe) -> None:
         """Measure what the study costs, and fill in what the user left open so that it fits into the time there is."""
         cost = measured_cost(self.settings, self.data, self.objectives(), build=self.build, workers=self.workers)
-        self.plan = plan_in_time(self.settings, cost, epochs_given=epochs_given)
+        self.plan = plan_in_time(self.settings, cost, asked=asked)
         self.settings = self.plan.settings
 
     def check_folder(self) -> None:
@@ -162,11 +164,16 @@ class Comparison:
             "training": f"{recipe.model}, {recipe.epochs} epochs of batches of {recipe.batch_size}, {recipe.optimizer}",
             "tuning": self._tuning_text(),
             "repeats": f"{counted(settings.seeds, 'replicate')} of the whole procedure, each with its own split",
-            "time": f"about {duration(self.plan.seconds)}" if self.plan else "",
+            "time": self._time_text(),
             "shrunk": self.plan.shrunk if self.plan else "",
             "writes": f"{self.folder / FILE}, {self.folder / REPORT}",
         }
         return "\n".join(f"{name:8}  {line}" for name, line in lines.items() if line)
+
+    def _time_text(self) -> str:
+        if not self.plan:
+            return ""
+        return ", ".join(filter(None, (f"about {duration(self.plan.seconds)}", self.plan.too_long)))
 
     def _tuning_text(self) -> str:
         settings = self.settings

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from lossmith.data import PreparedData, load_data
 from lossmith.statistics.overlapping import Overlap
 from lossmith.studies.settings import Settings
 from lossmith.training.seeds import derived_seed
 
-__all__ = ["Replicates", "overlap_of"]
+__all__ = ["Replicates", "at_most_train_rows", "overlap_of"]
 
 
 class Replicates:
@@ -27,7 +28,7 @@ class Replicates:
         """
         self.settings = settings
         self._source = source
-        self._seed, self._data = 0, self._at_most_train_rows(first, 0)
+        self._seed, self._data = 0, at_most_train_rows(first, settings.train_rows, 0)
 
     def data(self, seed: int) -> PreparedData:
         """Return the data of a replicate; the last one is kept.
@@ -44,18 +45,34 @@ class Replicates:
         """
         if seed != self._seed:
             data = load_data(self._source, **self.settings.loading, replicate=seed)
-            self._seed, self._data = seed, self._at_most_train_rows(data, seed)
+            self._seed, self._data = seed, at_most_train_rows(data, self.settings.train_rows, seed)
         return self._data
 
-    def _at_most_train_rows(self, data: PreparedData, seed: int) -> PreparedData:
-        most = self.settings.train_rows
-        if not most or len(data.train) <= most:
-            return data
-        return replace(data, train=torch.from_numpy(_stratified(data.labels[data.train].numpy(), data.train.numpy(), most, seed)))
+
+def at_most_train_rows(data: PreparedData, most: int, seed: int) -> PreparedData:
+    """Return data with so many training rows at most, and no more validation rows than those.
+
+    Who has few rows to learn from has no more of them to choose settings by; and after every epoch all of them are looked at.
+
+    Args:
+        data: Of one replicate.
+        most: How many; 0 stands for all.
+        seed: The replicate, by which they are drawn.
+
+    Returns:
+        The data, of which every class keeps its share.
+    """
+    if not most or len(data.train) <= most:
+        return data
+    train, validation = (_stratified(data, rows, most, seed) for rows in (data.train, data.validation))
+    return replace(data, train=train, validation=validation)
 
 
-def _stratified(labels: np.ndarray, rows: np.ndarray, most: int, seed: int) -> np.ndarray:
-    """Return so many rows, of each class in proportion and one at least."""
+def _stratified(data: PreparedData, split: Tensor, most: int, seed: int) -> Tensor:
+    """Return so many rows of a split at most, of each class in proportion and one at least."""
+    if len(split) <= most:
+        return split
+    rows, labels = split.numpy(), data.labels[split].numpy()
     generator = np.random.default_rng(derived_seed(seed, "training rows"))
     order = generator.permutation(len(rows))
     # The place of each row among those of its class, as a share: the smallest shares make up a sample of even proportions.
@@ -63,7 +80,7 @@ def _stratified(labels: np.ndarray, rows: np.ndarray, most: int, seed: int) -> n
     for label in np.unique(labels):
         own = order[labels[order] == label]
         places[own] = np.arange(len(own)) / len(own)
-    return np.sort(rows[np.argsort(places, kind="stable")[:most]])
+    return torch.from_numpy(np.sort(rows[np.argsort(places, kind="stable")[:most]]))
 
 
 def overlap_of(first: PreparedData, second: PreparedData) -> Overlap:

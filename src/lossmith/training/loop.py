@@ -15,7 +15,7 @@ from lossmith.training.job import Build, Job
 from lossmith.training.learning_rate_schedules import Moment, make_learning_rate_schedule
 from lossmith.training.race import Race, Score
 from lossmith.training.recipe import Recipe, Trained
-from lossmith.training.records import Answers, Record, epoch_shares
+from lossmith.training.records import Answers, Record, epoch_shares, rows_of_curves
 from lossmith.training.seeds import seeded
 from lossmith.training.stacks.built_model import build_model
 from lossmith.training.stacks.optimizers import OPTIMIZERS
@@ -92,7 +92,8 @@ class Training:
         options = {"momentum": recipe.momentum, "nesterov": recipe.nesterov} if recipe.optimizer == "sgd" else {}
         self.optimizer = OPTIMIZERS[recipe.optimizer](self.model.parameters, self.model.decay, **options)
         self.losses = StackedLosses(jobs, recipe.epochs)
-        self.answers = _answers(jobs, data)
+        tested = _evenly_spaced(data.test, rows_of_curves(len(data.train), len(data.test)))
+        self.answers = _answers(jobs, data, tested)
         self.batches = Batches(data.inputs, data.train, self.answers.train, seeds, recipe.batch_size)
         self.mixup = Mixup(recipe.mixup, seeds, data.num_classes) if recipe.mixup else None
         self.schedule = make_learning_rate_schedule(recipe.schedule)
@@ -102,7 +103,7 @@ class Training:
         self.chosen = self.model.weights.clone()
         """The weights whose predictions count, of all runs."""
         self.active = list(range(len(jobs)))
-        self.rows = torch.cat([data.train, data.validation, data.test])
+        self.rows = torch.cat([data.train, data.validation, tested])
 
     def run_epochs(self, first: int, last: int) -> None:
         """Train from one epoch to another, both included, as long as any run is active."""
@@ -259,11 +260,16 @@ class Training:
         ]
 
 
-def _answers(jobs: Sequence[Job], data: PreparedData) -> Answers:
+def _evenly_spaced(rows: Tensor, count: int) -> Tensor:
+    """Return so many of the rows, from all parts alike."""
+    return rows[torch.arange(count) * len(rows) // max(1, count)]
+
+
+def _answers(jobs: Sequence[Job], data: PreparedData, tested: Tensor) -> Answers:
     truth = data.labels if data.true_labels is None else data.true_labels
     return Answers(
         train=torch.stack([job.train_labels for job in jobs]),
         truth=truth[data.train],
         validation=torch.stack([job.validation_labels for job in jobs]),
-        test=truth[data.test],
+        test=truth[tested],
     )

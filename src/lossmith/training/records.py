@@ -8,7 +8,9 @@ from torch import Tensor
 
 from lossmith.training.recipe import CURVES
 
-__all__ = ["Answers", "Record", "epoch_shares"]
+__all__ = ["Answers", "Record", "epoch_shares", "rows_of_curves"]
+
+FEWEST_OF_CURVES = 500
 
 
 @dataclass
@@ -61,6 +63,24 @@ class Answers:
             New labels.
         """
         return Answers(self.train[runs], self.truth, self.validation[runs], self.test)
+
+
+def rows_of_curves(train_rows: int, test_rows: int) -> int:
+    """Return how many test rows are looked at after every epoch: no more than there are training rows, or 500.
+
+    All of them are looked at in the end; a curve needs no ten thousand after every epoch of a few hundred.
+
+    Args:
+        train_rows: Rows that are trained on.
+        test_rows: Rows of the test split.
+
+    Returns:
+        A number of rows.
+
+    >>> rows_of_curves(1000, 300), rows_of_curves(1000, 10_000), rows_of_curves(100, 10_000)
+    (300, 1000, 500)
+    """
+    return min(test_rows, max(train_rows, FEWEST_OF_CURVES))
 
 
 def epoch_shares(predicted: Tensor, answers: Answers) -> dict[str, Tensor]:
