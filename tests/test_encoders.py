@@ -62,7 +62,7 @@ def test_vectors_are_pooled_as_the_folder_says(folder, tmp_path, pooling, by_han
 
 
 def test_vectors_have_length_1_where_the_folder_says_so(tmp_path):
-    folder = tiny_encoder(tmp_path / "tiny", pooling="mean_tokens", normalised=True)
+    folder = tiny_encoder(tmp_path / "tiny", pooling="mean_tokens", normalized=True)
     vectors = text_features(open_model_folder(folder), TEXTS, tmp_path / "cache")
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
 
@@ -70,7 +70,7 @@ def test_vectors_have_length_1_where_the_folder_says_so(tmp_path):
 def test_a_plain_folder_takes_the_mean(folder, copied):
     (copied / "modules.json").unlink()
     assert open_model_folder(copied).pooling == "mean"
-    assert not open_model_folder(copied).normalised
+    assert not open_model_folder(copied).normalized
 
 
 def test_long_texts_are_cut_where_the_tokenizer_says(folder, tmp_path):

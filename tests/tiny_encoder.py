@@ -8,7 +8,7 @@ import pytest
 WORDS = ("good", "fine", "great", "bad", "awful", "poor", "the", "film", "was", "and", "not", "very", "plot", "actor", "music")
 
 
-def tiny_encoder(folder: Path, *, pooling: str | None = None, normalised: bool = False, seed: int = 0) -> Path:
+def tiny_encoder(folder: Path, *, pooling: str | None = None, normalized: bool = False, seed: int = 0) -> Path:
     """Write configuration, weights and a WordPiece tokenizer; with a pooling, as sentence-transformers does."""
     transformers = pytest.importorskip("transformers", reason="the extra 'encoders' is not installed")
     import torch
@@ -22,12 +22,12 @@ def tiny_encoder(folder: Path, *, pooling: str | None = None, normalised: bool =
         torch.manual_seed(seed)
         transformers.BertModel(config).save_pretrained(folder)
     if pooling is not None:
-        _write_modules(folder, pooling, normalised=normalised)
+        _write_modules(folder, pooling, normalized=normalized)
     return folder
 
 
-def _write_modules(folder: Path, pooling: str, *, normalised: bool) -> None:
-    kinds = ["Transformer", "Pooling", *(["Normalize"] if normalised else [])]
+def _write_modules(folder: Path, pooling: str, *, normalized: bool) -> None:
+    kinds = ["Transformer", "Pooling", *(["Normalize"] if normalized else [])]
     paths = ["", "1_Pooling", "2_Normalize"]
     modules = [{"type": f"sentence_transformers.models.{kind}", "path": path} for kind, path in zip(kinds, paths, strict=False)]
     (folder / "modules.json").write_text(json.dumps(modules))

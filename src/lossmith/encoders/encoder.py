@@ -22,10 +22,10 @@ _NO_LIMIT = 10**6  # beyond which a tokenizer's limit means that it has none
 class Encoder(nn.Module):
     """Tokens to vectors. A token is one more than its number in the vocabulary, and 0 where a text is over."""
 
-    def __init__(self, network: nn.Module, pooling: str, *, normalised: bool = False, padding: int = 0) -> None:
+    def __init__(self, network: nn.Module, pooling: str, *, normalized: bool = False, padding: int = 0) -> None:
         super().__init__()
         self.network = network
-        self.pooling, self.normalised, self.padding = pooling, normalised, padding
+        self.pooling, self.normalized, self.padding = pooling, normalized, padding
         self.out_features = int(network.config.hidden_size)  # type: ignore[union-attr,arg-type]
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -52,7 +52,7 @@ class Encoder(nn.Module):
         numbers = torch.where(mask, tokens - 1, self.padding)
         states: Tensor = self.network(input_ids=numbers, attention_mask=mask.long()).last_hidden_state
         vectors = _POOLED[self.pooling](states, mask)
-        return nn.functional.normalize(vectors, dim=1) if self.normalised else vectors
+        return nn.functional.normalize(vectors, dim=1) if self.normalized else vectors
 
 
 def _parts(order: Tensor, lengths: Sequence[int]) -> Iterator[Tensor]:
@@ -139,7 +139,7 @@ def load_encoder(folder: ModelFolder) -> Encoder:
     if network.config.is_encoder_decoder:
         network = network.get_encoder()
     padding = network.config.pad_token_id
-    return Encoder(network.eval(), folder.pooling, normalised=folder.normalised, padding=padding or 0)
+    return Encoder(network.eval(), folder.pooling, normalized=folder.normalized, padding=padding or 0)
 
 
 def _loaded(folder: ModelFolder, kind: str, what: str, **options: Any) -> Any:

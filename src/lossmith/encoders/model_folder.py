@@ -39,7 +39,7 @@ class ModelFolder:
     """Where configuration, weights and tokenizer are."""
     pooling: str = "mean"
     """One of ``POOLINGS``."""
-    normalised: bool = False
+    normalized: bool = False
     """Whether every vector is brought to length 1."""
     longest: int | None = None
     """Tokens of a text that are read, where the folder says so."""
@@ -54,7 +54,7 @@ class ModelFolder:
         """
         files = sorted(file for file in self.path.iterdir() if file.suffix in _THAT_COUNT and file.is_file())
         stamps = tuple((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files)
-        return _digest_of(stamps, repr((self.pooling, self.normalised, self.longest)))
+        return _digest_of(stamps, repr((self.pooling, self.normalized, self.longest)))
 
 
 @lru_cache(maxsize=8)

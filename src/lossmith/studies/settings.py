@@ -221,6 +221,16 @@ def _written(value: object) -> str:
 def settings_from(values: Mapping[str, Any]) -> Settings:
     """Make settings from names and values, of which the recipe's and the data's stand beside the others.
 
+    Args:
+        values: Settings by name, as they stand in a TOML file.
+
+    Returns:
+        The settings, each checked.
+
+    Raises:
+        TypeError: If a setting is of another type.
+        ValueError: If a name is unknown, or a setting out of range.
+
     >>> settings_from({"losses": ["ce", "gce"], "epochs": 10, "target": "rating"}).recipe.epochs
     10
     """

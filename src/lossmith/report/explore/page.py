@@ -29,7 +29,14 @@ SCRIPTS = (
 
 
 def write_explorer(file: str | Path) -> Path:
-    """Write the page to a file, whose folder is made where it is missing, and return the file."""
+    """Write the page with sliders for every loss.
+
+    Args:
+        file: Where to; its folder is made where it is missing.
+
+    Returns:
+        The file.
+    """
     loader = PackageLoader("lossmith.report", "explore")
     environment = Environment(loader=loader, autoescape=select_autoescape(), undefined=StrictUndefined, trim_blocks=True)
     environment.policies["json.dumps_kwargs"] = {}  # the order of the catalogue, and of parameters, is meant
