@@ -41,6 +41,7 @@ WRONG = {
     "schedule": TEXTS,
     "nesterov": (0, 1, "true", None, [], NESTED),
     "decay_vectors": (0, 1, "true", None, [], NESTED),
+    "augment": ([], [1], NESTED, 7, [["crop"]]),
     "precision": TEXTS,
     "select": TEXTS,
     "keep": ([], [1], NESTED, 7, [["features"]]),

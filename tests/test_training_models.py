@@ -158,6 +158,11 @@ def test_learning_rates_are_those_of_the_papers() -> None:
         ({"schedule": "steps(10, faktor=2)"}, r"Steps: unknown parameter 'faktor' in .*; did you mean 'factor'?"),
         ({"schedule": "warmup-cosine(1.0)"}, r"warmup-cosine: warmup must be in \(0, 1\), got 1.0."),
         ({"precision": "float16"}, "Recipe: precision must be one of float32, bfloat16, got 'float16'; did you mean 'bfloat16'?"),
+        (
+            {"augment": "crop,flop"},
+            "Recipe: augment must be none, or some of crop, flip, policy, cutout, got 'flop'; did you mean",
+        ),
+        ({"augment": "flip"}, "Recipe: augment changes images, and the inputs of digits are none; got 'flip'."),
         ({"select": "first"}, "Recipe: select must be one of last, best, got 'first'"),
         ({"keep": ("gradients",)}, "Recipe: keep must be one of features, weights, got 'gradients'"),
         ({"epochs": 0}, r"Recipe: epochs must be in \[1, 1e\+06\], got 0."),

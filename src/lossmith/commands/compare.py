@@ -80,6 +80,11 @@ def _add_training(group: Any) -> None:
     group.add_argument(
         "--precision", metavar="NAME", help="auto (default), float32 or bfloat16: of the layers below the final one"
     )
+    group.add_argument(
+        "--augment",
+        metavar="LIST",
+        help="changes of images in training: auto (default), none, or some of crop,flip,cutout,policy",
+    )
     group.add_argument("--mixup", type=float, metavar="X", help="parameter of the Beta distribution of mixing weights")
     group.add_argument("--averaging", type=float, metavar="X", help="decay of the moving average of the weights")
     group.add_argument("--patience", type=int, metavar="N", help="stop after N epochs without a better validation accuracy")

@@ -21,6 +21,7 @@ from lossmith.studies.settings import Settings, settings_from, split_list
 from lossmith.studies.storage.store import Store, StoreError
 from lossmith.studies.storage.stored_study import source_again, stored_settings
 from lossmith.studies.study import FILE, Study, open_study
+from lossmith.studies.usual_training import suitable_augmentation
 from lossmith.training.checks import check_recipe
 from lossmith.training.job import Build
 
@@ -73,7 +74,8 @@ def _in_folder(settings: Settings, data: PreparedData, folder: Path, **own: Any)
     known = settings if stored is None else settings.as_before(stored)
     if settings.loading.get("fine_tune"):
         raise ValueError("compare: fine_tune reads tokens, which no model takes yet.")
-    whole = known.completed(suitable_model(data), data.num_classes, min(len(data.train), known.train_rows or len(data.train)))
+    rows = min(len(data.train), known.train_rows or len(data.train))
+    whole = known.completed(suitable_model(data), data.num_classes, rows, suitable_augmentation(data.name))
     check_recipe(whole.recipe, data, own_model=own.get("build") is not None)
     check_splits(whole, data)
     comparison = Comparison(whole, data, folder, **own)

@@ -96,6 +96,11 @@ def _list(item: Check) -> Check:
     return check
 
 
+def _joined(name: str, value: Any) -> str:
+    """Return names as one text, whether they were given so or as a list."""
+    return ",".join(_list(_text)(name, value))
+
+
 def _rate(name: str, value: Any) -> float:
     number = _number(name, value)
     if number <= 0:
@@ -178,6 +183,7 @@ CHECKS: dict[str, Check] = {
     "schedule": _text,
     "nesterov": _truth,
     "decay_vectors": _truth,
+    "augment": _joined,
     "precision": _text,
     "select": _text,
     "keep": _list(_text),

@@ -119,18 +119,19 @@ class Settings:
                 f"compare: a study must have {MOST_RUNS:,} runs at most, got {quote(self.planned())}; take fewer seeds."
             )
 
-    def completed(self, model: str, num_classes: int, train_rows: int) -> "Settings":
+    def completed(self, model: str, num_classes: int, train_rows: int, augment: str = "none") -> "Settings":
         """Return the settings with what depends on the data filled in, where it was not given.
 
         Args:
             model: The one that suits the data.
             num_classes: How many classes it has.
             train_rows: How many rows are trained on.
+            augment: How images of the data may be changed.
 
         Returns:
             Settings with a model, how it is trained, and losses whose parameters suit the number of classes.
         """
-        recipe = completed_recipe(self.recipe, model, train_rows)
+        recipe = completed_recipe(self.recipe, model, train_rows, augment)
         return replace(self, recipe=recipe, losses=self.losses or LOSSES)
 
     def as_before(self, stored: "Settings") -> "Settings":
@@ -139,7 +140,7 @@ class Settings:
             self.recipe,
             **{
                 name: getattr(stored.recipe, name)
-                for name in ("model", "epochs", "batch_size", "optimizer", "schedule", "precision")
+                for name in ("model", "epochs", "batch_size", "optimizer", "schedule", "augment", "precision")
                 if getattr(self.recipe, name) == getattr(UNFINISHED, name)
             },
         )

@@ -13,6 +13,7 @@ __all__ = [
     "completed_recipe",
     "decay_range",
     "rate_range",
+    "suitable_augmentation",
     "suitable_batch_size",
     "suitable_epochs",
     "suitable_precision",
@@ -20,7 +21,7 @@ __all__ = [
 
 AUTO = "auto"
 """Stands for what suits the data, or the model."""
-UNFINISHED = Recipe(model=AUTO, epochs=0, batch_size=0, optimizer=AUTO, schedule=AUTO, precision=AUTO)
+UNFINISHED = Recipe(model=AUTO, epochs=0, batch_size=0, optimizer=AUTO, schedule=AUTO, augment=AUTO, precision=AUTO)
 """The recipe in which all that depends on the data is open."""
 
 Interval = tuple[float, float]
@@ -32,6 +33,9 @@ ADAPTIVE_RATES: Interval = (1e-4, 2e-2)
 DECAYS: dict[str, Interval] = {"adamw": (1e-3, 1.0)}
 USUAL_DECAYS: Interval = (1e-5, 1e-2)
 """The same of weight decays."""
+
+PHOTOGRAPHS: dict[str, str] = {"cifar-10": "crop,flip", "cifar-10n": "crop,flip"}
+"""Known data that is the same seen from the other side and a little moved; of other data that is for the user to know."""
 
 _ROWS_OF_40_EPOCHS, _FEWEST_EPOCHS, _MOST_EPOCHS = 650, 8, 200
 
@@ -54,13 +58,14 @@ HABITS: dict[str, Habit] = {}
 """By the name of a model; all others, and a user's own, are trained as usual."""
 
 
-def completed_recipe(recipe: Recipe, model: str, train_rows: int) -> Recipe:
+def completed_recipe(recipe: Recipe, model: str, train_rows: int, augment: str = "none") -> Recipe:
     """Return a recipe with everything filled in that was left open.
 
     Args:
         recipe: What the user gave.
         model: The one that suits the data.
         train_rows: How many rows are trained on.
+        augment: How images of the data may be changed.
 
     Returns:
         A recipe that can be followed.
@@ -74,6 +79,7 @@ def completed_recipe(recipe: Recipe, model: str, train_rows: int) -> Recipe:
         schedule=habit.schedule if recipe.schedule == AUTO else recipe.schedule,
         epochs=recipe.epochs or suitable_epochs(train_rows, model),
         batch_size=recipe.batch_size or suitable_batch_size(train_rows),
+        augment=augment if recipe.augment == AUTO else recipe.augment,
         precision=suitable_precision(model) if recipe.precision == AUTO else recipe.precision,
     )
 
@@ -96,6 +102,17 @@ def suitable_batch_size(train_rows: int) -> int:
     (32, 64, 128)
     """
     return 32 if train_rows < 1000 else 64 if train_rows < 20_000 else 128
+
+
+def suitable_augmentation(name: str) -> str:
+    """Return how images are changed in training, unless told: known photographs are, and nothing else.
+
+    Digits and letters are others in the mirror, and what may be cut off an image only its owner knows.
+
+    >>> suitable_augmentation("cifar-10n:worst"), suitable_augmentation("mnist")
+    ('crop,flip', 'none')
+    """
+    return PHOTOGRAPHS.get(name.partition(":")[0], "none")
 
 
 def suitable_precision(model: str) -> str:

@@ -10,6 +10,7 @@ from lossmith.expressions.nearest import nearest
 from lossmith.expressions.quotes import quote
 from lossmith.losses import ClassificationLoss
 from lossmith.objectives.objective import Objective
+from lossmith.training.augmentation.augmentation import augmentations_of
 from lossmith.training.job import Job, architecture
 from lossmith.training.learning_rate_schedules import make_learning_rate_schedule
 from lossmith.training.models.named_models import MODELS
@@ -55,6 +56,8 @@ def check_recipe(recipe: Recipe, data: PreparedData, *, own_model: bool = False)
     make_learning_rate_schedule(recipe.schedule, owner="Recipe").check_epochs(recipe.epochs)
     for kept in recipe.keep:
         _check_name("keep", kept, KEPT)
+    if augmentations_of(recipe.augment) and data.kind != "image":
+        raise ValueError(f"Recipe: augment changes images, and the inputs of {data.name} are none; got {quote(recipe.augment)}.")
     if recipe.mixup and not data.inputs.is_floating_point():
         raise ValueError(f"Recipe: mixup mixes numbers, and the inputs of {data.name} are words.")
     if not len(data.validation) and (recipe.select == "best" or recipe.patience):

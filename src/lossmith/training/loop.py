@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from lossmith.data.prepared import PreparedData
+from lossmith.training.augmentation.augmentation import NONE, Augmentation
 from lossmith.training.batches import Batch, Batches, Mixup
 from lossmith.training.checks import check_stack
 from lossmith.training.job import Build, Job
@@ -95,6 +96,7 @@ class Training:
         tested = _evenly_spaced(data.test, rows_of_curves(len(data.train), len(data.test)))
         self.answers = _answers(jobs, data, tested)
         self.batches = Batches(data.inputs, data.train, self.answers.train, seeds, recipe.batch_size)
+        self.augmentation = Augmentation(recipe.augment, seeds, data) if recipe.augment != NONE else None
         self.mixup = Mixup(recipe.mixup, seeds, data.num_classes) if recipe.mixup else None
         self.schedule = make_learning_rate_schedule(recipe.schedule)
         self.rates = torch.tensor([[job.run.learning_rate] for job in jobs])
@@ -135,12 +137,17 @@ class Training:
         """
         total, rows = torch.zeros(len(self.active), dtype=torch.double), 0
         self.model.template.train()
-        for number, batch in enumerate(self.batches.epoch()):
+        for number, batch in enumerate(map(self._changed, self.batches.epoch())):
             rates = self.rates * self.schedule.factor(Moment(epoch - 1, number, len(self.batches), self.recipe.epochs))
             size = batch.target.shape[1]
-            total += size * self._step(batch if self.mixup is None else self.mixup(batch), rates)
+            total += size * self._step(batch, rates)
             rows += size
         return total / rows
+
+    def _changed(self, batch: Batch) -> Batch:
+        for change in (self.augmentation, self.mixup):
+            batch = batch if change is None else change(batch)
+        return batch
 
     def _step(self, batch: Batch, rates: Tensor) -> Tensor:
         """Return the losses of one batch, after learning from it."""
@@ -232,8 +239,9 @@ class Training:
         self.answers = self.answers.keep(rows)
         self.rates = self.rates[rows]
         self.average = None if self.average is None else self.average[rows]
-        if self.mixup is not None:
-            self.mixup.keep(rows)
+        for change in (self.augmentation, self.mixup):
+            if change is not None:
+                change.keep(rows)
 
     def results(self) -> list[Trained]:
         """Return what each run gave."""

@@ -33,6 +33,8 @@ class Recipe:
     """Whether biases and the scales of normalisation layers get weight decay, too."""
     mixup: float = 0.0
     """Parameter of the Beta distribution that mixing weights are drawn from; 0 mixes nothing."""
+    augment: str = "none"
+    """How images are changed at random in training: ``none``, or some of ``crop``, ``flip``, ``policy``, ``cutout``."""
     precision: str = "float32"
     """In which layers below the final one compute: ``float32``, which is that of the data, or ``bfloat16``."""
     averaging: float = 0.0

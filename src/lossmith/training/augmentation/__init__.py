@@ -1,0 +1,1 @@
+"""Images that are changed at random while they are trained on."""
