@@ -12,6 +12,7 @@ import torch
 
 from lossmith.command_line import main
 from lossmith.data import load_data
+from lossmith.data.encoding import pretrained
 from lossmith.encoders import encoder as encoder_module
 from lossmith.encoders import text_features as features_module
 from lossmith.encoders.model_folder import open_model_folder
@@ -223,13 +224,25 @@ def test_an_encoder_needs_texts(folder, tmp_path):
         load_data(pd.DataFrame({"a": range(30), "y": [0, 1] * 15}).sample(frac=1, random_state=0), target="y", encoder=folder)
 
 
-def test_inputs_are_vectors_standardised_on_training_rows(folder, tmp_path):
-    data = load_data(reviews(), encoder=folder, cache=tmp_path)
-    assert data.kind == "text"
-    assert data.input_shape == (16,)
+def test_inputs_are_vectors_with_one_scale(folder, tmp_path, monkeypatch):
+    texts, labels = reviews()
+    vectors = text_features(open_model_folder(folder), texts, tmp_path)
+    vectors[:, 3] = np.linspace(0, 1e-20, len(texts))  # as good as constant, which some encoders have
+    monkeypatch.setattr(pretrained, "text_features", lambda *_: vectors.copy())
+    data = load_data((texts, labels), encoder=folder, cache=tmp_path)
+    assert (data.kind, data.input_shape) == ("text", (16,))
     train = data.inputs[data.train]
     torch.testing.assert_close(train.mean(0), torch.zeros(16), atol=1e-5, rtol=0)
-    torch.testing.assert_close(train.std(0, correction=0), torch.ones(16), atol=1e-5, rtol=0)
+    torch.testing.assert_close(train.square().mean(), torch.tensor(1.0))
+    assert data.inputs[:, 3].abs().max() < 1e-10
+    distances = torch.cdist(data.inputs, data.inputs) / torch.cdist(torch.from_numpy(vectors), torch.from_numpy(vectors))
+    assert distances[~torch.eye(len(texts), dtype=torch.bool)].std() < 1e-3 * distances[0, 1]
+
+
+def test_an_encoder_that_tells_nothing_is_refused(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(pretrained, "text_features", lambda *_: np.ones((60, 16), np.float32))
+    with pytest.raises(ValueError, match="gives all training texts the same vector"):
+        load_data(reviews(), encoder=folder, cache=tmp_path)
 
 
 def test_other_columns_stand_beside_vectors(folder, tmp_path):

@@ -48,6 +48,7 @@ WRONG = {
     "epochs": (*WHOLES, 0, 10**7),
     "batch_size": (*WHOLES, 0),
     "momentum": (*NUMBERS, 1.0),
+    "clipping": NUMBERS,
     "mixup": NUMBERS,
     "averaging": (*NUMBERS, 1.0),
     "patience": WHOLES,

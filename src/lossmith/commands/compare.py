@@ -85,6 +85,7 @@ def _add_training(group: Any) -> None:
         metavar="LIST",
         help="changes of images in training: auto (default), none, or some of crop,flip,cutout,policy",
     )
+    group.add_argument("--clipping", type=float, metavar="X", help="the largest norm of a gradient")
     group.add_argument("--mixup", type=float, metavar="X", help="parameter of the Beta distribution of mixing weights")
     group.add_argument("--averaging", type=float, metavar="X", help="decay of the moving average of the weights")
     group.add_argument("--patience", type=int, metavar="N", help="stop after N epochs without a better validation accuracy")

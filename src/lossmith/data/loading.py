@@ -79,7 +79,7 @@ def load_data(
         rows: How many rows to use at most, drawn by chance in the proportions of classes; all if not given. Rows that the source
             marks as test are all used, and do not count.
         text: Whether texts become hashed ``ngrams``, beside all other columns, or ``words`` in their order, alone.
-        encoder: The folder of a pretrained model of transformers (safetensors), whose vectors of texts take the place of ngrams.
+        encoder: The folder of a pretrained model (transformers, safetensors), whose vectors of texts take the place of ngrams.
         fine_tune: Whether the encoder is to be trained, too: inputs are the tokens of the texts, alone.
         cache: Where vectors are kept; by default in the folder of the environment variable ``LOSSMITH_CACHE``, or the user's.
         resize: One side, or height and width, for images of different sizes.
@@ -111,8 +111,7 @@ def load_data(
         at_most(rows, _with_labels(_together(_all_opened(parts, resize, folder), roles, name or _name(source))), seed),
         Shares(validation_share, test_share),
         seed + replicate,
-        text,
-        encoding,
+        encoding or text,
     )
 
 
@@ -139,7 +138,7 @@ def _checked_sides(resize: Any) -> int | tuple[int, int] | None:
     return (height, width) if len(sides) == 2 else height
 
 
-def _prepared(examples: Examples, shares: Shares, seed: int, text: str, encoding: TextEncoding | None) -> PreparedData:
+def _prepared(examples: Examples, shares: Shares, seed: int, text: str | TextEncoding) -> PreparedData:
     classes = classes_of(examples)
     splits = make_splits(classes.labels, examples.split, shares, seed)
     if len(np.unique(classes.labels[splits.train])) < 2:
@@ -150,7 +149,7 @@ def _prepared(examples: Examples, shares: Shares, seed: int, text: str, encoding
     inputs = _by_column(examples.inputs)
     warnings = restating_notes(inputs, classes.labels, splits.train) if isinstance(inputs, dict) else []
     examples = replace(examples, inputs=np.empty(0))  # lets go of a table whose columns are encoded one by one
-    encoded = _encoded(inputs, splits, text, examples.name, encoding)
+    encoded = _encoded(inputs, splits, text, examples.name)
     return PreparedData(
         examples.name,
         encoded.inputs,
@@ -168,12 +167,10 @@ def _by_column(inputs: pd.DataFrame | Array) -> dict[str, pd.Series] | Array:
     return {column: inputs[column] for column in inputs.columns} if isinstance(inputs, pd.DataFrame) else inputs
 
 
-def _encoded(
-    inputs: dict[str, pd.Series] | Array, splits: Splits, text: str, owner: str, encoding: TextEncoding | None
-) -> Encoded:
+def _encoded(inputs: dict[str, pd.Series] | Array, splits: Splits, text: str | TextEncoding, owner: str) -> Encoded:
     if isinstance(inputs, dict):
-        return encode_table(inputs, splits.train, text=text, owner=owner, encoding=encoding)
-    if encoding is not None:
+        return encode_table(inputs, splits.train, text=text, owner=owner)
+    if isinstance(text, TextEncoding):
         raise ValueError(f"{owner}: an encoder needs texts, got numbers of shape {inputs.shape}.")
     return encode_array(inputs, splits.train, owner=owner, words=text == "words")
 

@@ -70,6 +70,11 @@ class PreparedData:
             return "text"
         return "table" if self.texts is None else "mixed"
 
+    @property
+    def encoder(self) -> ModelFolder | None:
+        """Return the pretrained encoder that inputs are tokens for; None where they are anything else."""
+        return None if self.texts is None or self.inputs.is_floating_point() else self.texts.encoder
+
     def fingerprint(self) -> str:
         """Return a digest of everything that the results depend on, by which a study knows its data again.
 

@@ -72,8 +72,6 @@ def _in_folder(settings: Settings, data: PreparedData, folder: Path, **own: Any)
     """Return the comparison with everything filled in that was left open: as the folder has it, or as it fits into the time."""
     stored = stored_settings(Store(folder / FILE)) if (folder / FILE).is_file() else None
     known = settings if stored is None else settings.as_before(stored)
-    if settings.loading.get("fine_tune"):
-        raise ValueError("compare: fine_tune reads tokens, which no model takes yet.")
     rows = min(len(data.train), known.train_rows or len(data.train))
     whole = known.completed(suitable_model(data), data.num_classes, rows, suitable_augmentation(data.name))
     check_recipe(whole.recipe, data, own_model=own.get("build") is not None)
@@ -88,6 +86,8 @@ def _in_folder(settings: Settings, data: PreparedData, folder: Path, **own: Any)
 
 def suitable_model(data: PreparedData) -> str:
     """Return the model that suits the data: an lstm for words, a small cnn for images that have room for it, else an mlp."""
+    if data.encoder is not None:
+        return "encoder"
     if not data.inputs.is_floating_point():
         return "lstm"
     return "small-cnn" if data.inputs.dim() == 4 and min(data.input_shape[1:]) >= ROOM_FOR_CONVOLUTIONS else "mlp"

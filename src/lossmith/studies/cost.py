@@ -29,6 +29,7 @@ EXTRA = 1.15
 """Edges, second chances, and processes that wait for the last of them, as a factor."""
 FIRST_ROWS, GROWTH = 256, 4
 """The measurement begins with so many training rows, and takes more until it lasts long enough to be trusted."""
+FIRST_ROWS_OF_ENCODERS = 64
 SAMPLE_ROWS = 20_000
 MOST_EPOCHS = 64
 ENOUGH = 0.5
@@ -122,7 +123,7 @@ def measured_cost(
     Returns:
         Times, from which those of the whole follow.
     """
-    count = workers or processors()
+    count = (workers or processors()) if data.encoder is None else 1
     sample = _Sample(settings, data, objectives, build, count)
     sample.grow()
     splits = (len(data.train), len(data.validation), len(data.test))
@@ -149,10 +150,15 @@ class _Sample:
     seconds: float = 0.0
     """Of one run for an epoch."""
 
+    @property
+    def trains_an_encoder(self) -> bool:
+        """Whether a run takes all processors and so long that one run and a few rows tell enough."""
+        return self.data.encoder is not None
+
     def grow(self) -> None:
         """Train on more and more rows, then for more epochs, until it takes long enough."""
         most = min(len(self.data.train), SAMPLE_ROWS)
-        self.rows = min(FIRST_ROWS, most)
+        self.rows = min(FIRST_ROWS_OF_ENCODERS if self.trains_an_encoder else FIRST_ROWS, most)
         runs = len(self._runs())
         while True:
             self.seconds = self._seconds_of_epoch(self.settings.recipe.batch_size)
@@ -195,6 +201,8 @@ class _Sample:
         return replace(part, validation=part.validation[:least], test=part.test[:least])
 
     def _runs(self) -> list[Run]:
+        if self.trains_an_encoder:
+            return [Run(next(iter(self.objectives)), "", 0, 1e-5)]
         trials = min(3, self.settings.trials_of_a_cell)
         return [Run(loss, "", 0, 1e-3 * (1 + trial)) for loss in self.objectives for trial in range(trials)]
 
@@ -206,8 +214,9 @@ class _Sample:
         )
         labels = (data.labels[data.train], data.labels[data.validation])
         jobs = [Job(run, _unscheduled(self.objectives[run.loss]), *labels) for run in self._runs()]
-        seconds = [trained.seconds for trained in train_all(jobs, data, recipe, build=self.build, workers=self.workers)]
-        return sum(seconds) / len(seconds) / self.epochs
+        threads = processors() if self.trains_an_encoder else 1
+        trained = train_all(jobs, data, recipe, build=self.build, workers=self.workers, threads=threads)
+        return sum(one.seconds for one in trained) / len(jobs) / self.epochs
 
 
 def _references_by_rows(data: PreparedData, settings: Settings) -> Iterator[tuple[int, float]]:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
 
 import numpy as np
 from torch import Tensor, nn
@@ -26,11 +27,12 @@ from lossmith.studies.storage.store import Store
 from lossmith.studies.trials import expression_of, seed_of_draws, trial_runs
 from lossmith.studies.tuning import Stored, best_trial, edge_runs, second_chance_runs
 from lossmith.theory.fitting import fitted_to_classes
-from lossmith.training.crew import Task, in_processes
+from lossmith.training.crew import Task, in_processes, processors
 from lossmith.training.job import Build, Job
+from lossmith.training.one_by_one import forget_waiting
 from lossmith.training.race import Race
 from lossmith.training.recipe import Cell, Run, Trained
-from lossmith.training.workers import Progress, stack_tasks
+from lossmith.training.workers import Progress, StackTask, stack_tasks
 
 __all__ = ["Procedure", "race_of"]
 
@@ -117,13 +119,23 @@ class Procedure:
             return False
         recipe = replace(self.settings.recipe, epochs=epochs) if epochs else self.settings.recipe
         jobs = [self._job(run) for run in wanted]
-        tasks = stack_tasks(jobs, self.data, recipe, build=self.build, race=race, finished=finished) if missing else []
-        for found in in_processes([*others, *tasks], self._say, workers=self.workers):
+        tasks: list[StackTask] = []
+        if missing:
+            waiting = self._waiting
+            tasks = stack_tasks(jobs, self.data, recipe, build=self.build, race=race, finished=finished, waiting=waiting)
+        # A network that fills the memory trains in one process, with all processors.
+        crew = (self.workers, 1) if self._waiting is None else (1, processors())
+        for found in in_processes([*others, *tasks], self._say, workers=crew[0], threads=crew[1]):
             if isinstance(found, tuple):
                 self.store.add_references(found[0], self.seed, found[1])
             else:
                 self._keep(found, beyond=race is None and self.settings.searched)
         return True
+
+    @property
+    def _waiting(self) -> Path | None:
+        """Where runs wait that are too large to train together: those of an encoder."""
+        return None if self.data.encoder is None else self.store.file.parent / "waiting"
 
     def _say(self, progress: Progress) -> None:
         self.display.advance(progress.runs * (progress.epoch > 0) / self.settings.recipe.epochs)
@@ -141,6 +153,8 @@ class Procedure:
             flags = {"run": trained.run, "stopped": trained.stopped, "diverged": trained.diverged}
             cells.setdefault(trained.run.cell, []).append({**trained.run._asdict(), **of_validation, **flags})
         self.store.add(measured, keep={best_trial(trials)["run"] for trials in cells.values()})
+        if self._waiting is not None:
+            forget_waiting(self._waiting)
         self.display.store(len(measured))
 
     def _job(self, run: Run) -> Job:

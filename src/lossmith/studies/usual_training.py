@@ -37,7 +37,7 @@ USUAL_DECAYS: Interval = (1e-5, 1e-2)
 PHOTOGRAPHS: dict[str, str] = {"cifar-10": "crop,flip", "cifar-10n": "crop,flip"}
 """Known data that is the same seen from the other side and a little moved; of other data that is for the user to know."""
 
-_ROWS_OF_40_EPOCHS, _FEWEST_EPOCHS, _MOST_EPOCHS = 650, 8, 200
+_ROWS_OF_40_EPOCHS, _MOST_EPOCHS = 650, 200
 
 
 class Habit(NamedTuple):
@@ -47,6 +47,10 @@ class Habit(NamedTuple):
     schedule: str = "cosine"
     epochs: float = 1.0
     """A factor of the epochs that suit the number of rows."""
+    fewest_epochs: int = 8
+    batch_size: int = 0
+    """0 where it depends on the number of rows."""
+    clipping: float = 0.0
     rates: Interval | None = None
     """Learning rates that are tried with this optimizer, where they are others than for most models."""
     decays: Interval | None = None
@@ -54,7 +58,10 @@ class Habit(NamedTuple):
 
 
 USUAL = Habit()
-HABITS: dict[str, Habit] = {}
+HABITS: dict[str, Habit] = {
+    # Few epochs from weights that know a language already, small steps that begin smaller still: Devlin et al. 2019.
+    "encoder": Habit("adamw", "warmup-cosine", 0.2, 3, batch_size=32, clipping=1.0, rates=(1e-5, 3e-4), decays=(1e-3, 0.1)),
+}
 """By the name of a model; all others, and a user's own, are trained as usual."""
 
 
@@ -78,7 +85,8 @@ def completed_recipe(recipe: Recipe, model: str, train_rows: int, augment: str =
         optimizer=habit.optimizer if recipe.optimizer == AUTO else recipe.optimizer,
         schedule=habit.schedule if recipe.schedule == AUTO else recipe.schedule,
         epochs=recipe.epochs or suitable_epochs(train_rows, model),
-        batch_size=recipe.batch_size or suitable_batch_size(train_rows),
+        batch_size=recipe.batch_size or habit.batch_size or suitable_batch_size(train_rows),
+        clipping=recipe.clipping or habit.clipping,
         augment=augment if recipe.augment == AUTO else recipe.augment,
         precision=suitable_precision(model) if recipe.precision == AUTO else recipe.precision,
     )
@@ -90,9 +98,9 @@ def suitable_epochs(train_rows: int, model: str = "") -> int:
     >>> suitable_epochs(100), suitable_epochs(1168), suitable_epochs(50_000)
     (101, 29, 8)
     """
-    factor = HABITS.get(model, USUAL).epochs
-    epochs = int(40 * factor * (_ROWS_OF_40_EPOCHS / max(train_rows, 1)) ** 0.5)
-    return min(max(epochs, _FEWEST_EPOCHS), _MOST_EPOCHS)
+    habit = HABITS.get(model, USUAL)
+    epochs = int(40 * habit.epochs * (_ROWS_OF_40_EPOCHS / max(train_rows, 1)) ** 0.5)
+    return min(max(epochs, habit.fewest_epochs), _MOST_EPOCHS)
 
 
 def suitable_batch_size(train_rows: int) -> int:

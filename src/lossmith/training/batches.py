@@ -32,7 +32,7 @@ class Batches:
         self.labels = labels
         """``(runs, rows)``"""
         self.size = size
-        self._orders = [generator(seed, "batches") for seed in seeds]
+        self.generators = [generator(seed, "batches") for seed in seeds]
 
     def __len__(self) -> int:
         rows = len(self.rows)
@@ -45,7 +45,7 @@ class Batches:
         Yields:
             A batch for each run at a time.
         """
-        order = torch.stack([torch.randperm(len(self.rows), generator=own) for own in self._orders])
+        order = torch.stack([torch.randperm(len(self.rows), generator=own) for own in self.generators])
         for chosen in torch.split(order, self.size, 1)[: len(self)]:
             inputs = self.inputs.index_select(0, self.rows[chosen.flatten()])
             yield Batch(inputs.view(*chosen.shape, *self.inputs.shape[1:]), self.labels.gather(1, chosen))
@@ -57,7 +57,7 @@ class Batches:
             runs: Their places among those there are.
         """
         self.labels = self.labels[runs]
-        self._orders = [self._orders[run] for run in runs.tolist()]
+        self.generators = [self.generators[run] for run in runs.tolist()]
 
 
 class Mixup:

@@ -22,11 +22,13 @@ __all__ = ["RECIPE_LIMITS", "check_jobs", "check_recipe", "check_stack"]
 
 SELECTIONS = ("last", "best")
 KEPT = ("features", "weights")
+ENCODER = "encoder"
 
 RECIPE_LIMITS = {
     "epochs": Limits(1, 1e6, whole=True),
     "batch_size": Limits(1, 1e9, whole=True),
     "momentum": Limits(0.0, 1.0, high_open=True),
+    "clipping": Limits(0.0),
     "mixup": Limits(0.0),
     "averaging": Limits(0.0, 1.0, high_open=True),
     "patience": Limits(0, 1e6, whole=True),
@@ -48,6 +50,9 @@ def check_recipe(recipe: Recipe, data: PreparedData, *, own_model: bool = False)
     """
     if not own_model:
         _check_name("model", recipe.model, MODELS)
+    if data.encoder is not None and (own_model or recipe.model != ENCODER):
+        got = "a model of one's own" if own_model else recipe.model
+        raise ValueError(f"Recipe: model must be {ENCODER} where an encoder is trained (fine_tune), got {got}.")
     _check_name("optimizer", recipe.optimizer, OPTIMIZERS)
     _check_name("select", recipe.select, SELECTIONS)
     _check_name("precision", recipe.precision, PRECISIONS)

@@ -23,7 +23,7 @@ from lossmith.training.stacks.optimizers import OPTIMIZERS
 from lossmith.training.stacks.stacked_losses import StackedLosses, loss_key, predict_proba
 from lossmith.training.stacks.stacked_model import StackedModel, can_be_stacked
 
-__all__ = ["train_stack"]
+__all__ = ["OnEpoch", "Training", "train_stack"]
 
 OnEpoch = Callable[[int, int], object]
 """Called with the number of runs that have trained for one epoch more, and with the epoch that is over, from 1."""
@@ -154,11 +154,18 @@ class Training:
         total = torch.zeros(len(self.active))
         for turn in range(self.losses.passes):
             losses = self._finite_losses(self.model.logits(batch.inputs), batch, turn)
-            self.optimizer.step(self.model.gradient(losses), rates)
+            self.optimizer.step(self._clipped(self.model.gradient(losses)), rates)
             total += losses.detach()
         if self.recipe.averaging:
             self._update_average()
         return total
+
+    def _clipped(self, gradient: Tensor) -> Tensor:
+        """Shorten the gradients of runs that are longer than the recipe allows."""
+        if not self.recipe.clipping:
+            return gradient
+        norms = gradient.norm(dim=1, keepdim=True)
+        return gradient.mul_((self.recipe.clipping / norms.clamp_min(1e-30)).clamp_max_(1.0))
 
     def _finite_losses(self, logits: Tensor, batch: Batch, turn: int) -> Tensor:
         """Keep logits that are not finite from losses that refuse them: what such a run loses is NaN."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from lossmith.data.prepared import PreparedData
@@ -10,6 +11,7 @@ from lossmith.training.checks import check_jobs, check_recipe
 from lossmith.training.crew import in_processes
 from lossmith.training.job import Build, Job
 from lossmith.training.loop import train_stack
+from lossmith.training.one_by_one import train_one_by_one
 from lossmith.training.race import Race
 from lossmith.training.recipe import Recipe, Run, Trained
 from lossmith.training.stacks.composition import compose_stacks
@@ -91,6 +93,8 @@ class StackTask:
     recipe: Recipe
     build: Build | None
     race: Race | None
+    waiting: Path | None = None
+    """Where runs wait that train one by one; None where they train together."""
 
     def __call__(self, say: OnProgress) -> list[Trained]:
         """Train the stack, and tell of every epoch."""
@@ -98,6 +102,8 @@ class StackTask:
         def on_epoch(runs: int, epoch: int) -> None:
             say(Progress(self.number, runs, epoch, self.recipe.epochs))
 
+        if self.waiting is not None:
+            return train_one_by_one(self.jobs, self.data, self.recipe, self.waiting, race=self.race, on_epoch=on_epoch)
         return train_stack(self.jobs, self.data, self.recipe, build=self.build, race=self.race, on_epoch=on_epoch)
 
 
@@ -109,6 +115,7 @@ def stack_tasks(
     build: Build | None = None,
     race: Race | None = None,
     finished: Collection[Run] = (),
+    waiting: Path | None = None,
 ) -> list[StackTask]:
     """Return the stacks that the jobs make up, for :func:`lossmith.training.crew.in_processes`.
 
@@ -119,6 +126,7 @@ def stack_tasks(
         build: Makes a user's own model in place of the recipe's.
         race: Which trials of a cell go on to the end; all of them without.
         finished: Runs to leave out, where that leaves a whole stack out.
+        waiting: Where runs wait, if they are to train one by one.
 
     Returns:
         A task for each stack that is left.
@@ -132,4 +140,4 @@ def stack_tasks(
     numbers = compose_stacks(jobs, data, recipe, build, by_cell=race is not None)
     stacks = [[jobs[number] for number in stack] for stack in numbers]
     left = [stack for stack in stacks if not all(job.run in done for job in stack)]
-    return [StackTask(number, stack, data, recipe, build, race) for number, stack in enumerate(left)]
+    return [StackTask(number, stack, data, recipe, build, race, waiting) for number, stack in enumerate(left)]

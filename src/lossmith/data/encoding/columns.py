@@ -35,18 +35,15 @@ class _Block(NamedTuple):
     note: str = ""
 
 
-def encode_table(
-    table: dict[str, pd.Series], train: Tensor, *, text: str, owner: str, encoding: TextEncoding | None = None
-) -> Encoded:
+def encode_table(table: dict[str, pd.Series], train: Tensor, *, text: str | TextEncoding, owner: str) -> Encoded:
     """Return the inputs that all columns together make; with ``text="words"`` the words of the text columns alone.
 
     Args:
         table: The features by name. They are taken out of it, so that each can be let go of once it is encoded: a large table
             and its inputs need not be in memory together.
         train: The places of the training rows.
-        text: ``ngrams`` or ``words``.
+        text: ``ngrams`` or ``words``, or the pretrained encoder that reads the texts.
         owner: What errors name.
-        encoding: The pretrained encoder that reads the texts, if one does.
 
     Returns:
         The inputs and notes on how columns were read.
@@ -58,6 +55,7 @@ def encode_table(
     columns = {name: plain_column(table.pop(name), owner) for name in list(table)}
     kinds = {name: column_kind(column, rows) for name, column in columns.items()}
     notes = _reading_notes(columns, kinds)
+    encoding = text if isinstance(text, TextEncoding) else None
     if encoding is not None and "text" not in kinds.values():
         raise ValueError(f"{owner}: an encoder needs a column of texts, got {quoted(columns)}.")
     if encoding is not None and encoding.fine_tune:

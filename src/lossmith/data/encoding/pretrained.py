@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from lossmith.data.encoding.array_inputs import standardised
 from lossmith.data.sources.examples import Array
 from lossmith.encoders.encoder import padded, token_lists
 from lossmith.encoders.model_folder import ModelFolder, open_model_folder
@@ -15,6 +14,8 @@ from lossmith.encoders.text_features import OnTexts, cache_folder, text_features
 from lossmith.expressions.quotes import quote
 
 __all__ = ["TextEncoding", "text_encoding"]
+
+_ALIKE = 1e-6  # deviation of vectors that comes from rounding
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,9 @@ class TextEncoding:
     on_texts: OnTexts | None = None
 
     def vectors(self, texts: Sequence[str], train: Array) -> Array:
-        """Return a vector for each text, every number of it standardised on training rows.
+        """Return a vector for each text, with mean 0 and deviation 1 over all numbers of the training rows.
+
+        They have one scale: encoders have numbers that hardly vary, and made as large as others those would be noise.
 
         Args:
             texts: All texts.
@@ -36,9 +39,17 @@ class TextEncoding:
 
         Returns:
             ``(texts, d)`` in single precision.
+
+        Raises:
+            ValueError: If the encoder takes all training texts for the same.
         """
-        scaled, _ = standardised(text_features(self.folder, texts, self.cache, self.on_texts).astype(np.float64), train)
-        return np.asarray(scaled, np.float32)
+        vectors = text_features(self.folder, texts, self.cache, self.on_texts)
+        vectors -= vectors[train].mean(0, dtype=np.float64).astype(np.float32)
+        deviation = np.sqrt(np.mean(np.square(vectors[train], dtype=np.float64)))
+        if not deviation > _ALIKE:
+            raise ValueError(f"encoder: the model in {self.folder.path} gives all training texts the same vector.")
+        vectors /= deviation
+        return vectors
 
     def tokens(self, texts: Sequence[str]) -> Array:
         """Return the tokens of each text, 0 where the text is over.

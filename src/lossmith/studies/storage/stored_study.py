@@ -201,7 +201,8 @@ def trained_model(store: Store, settings: Settings, run: int, data: PreparedData
 def _untrained_network(store: Store, settings: Settings, data: PreparedData) -> nn.Module:
     if "a model of its own" in (store.meta("from_python") or ""):
         raise ValueError(f"{store.file.parent}: the study was begun in Python with a model of its own, which it does not hold.")
-    return make_backbone(settings.recipe.model, data.input_shape, vocabulary=vocabulary_of(data.inputs))
+    vocabulary = vocabulary_of(data.inputs)
+    return make_backbone(settings.recipe.model, data.input_shape, vocabulary=vocabulary, encoder=data.encoder)
 
 
 def _objective_of(store: Store, settings: Settings, run: int) -> Objective:

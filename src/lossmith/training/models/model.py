@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from torch import nn
 
+from lossmith.encoders.model_folder import ModelFolder
+
 __all__ = ["Inputs", "Model", "model"]
 
 
@@ -14,6 +16,8 @@ class Inputs(NamedTuple):
     shape: tuple[int, ...]
     vocabulary: int
     """Number of words, where inputs are words as numbers; else 0."""
+    encoder: ModelFolder | None = None
+    """The pretrained encoder, where inputs are its tokens."""
 
 
 class Model(NamedTuple):
@@ -21,7 +25,7 @@ class Model(NamedTuple):
 
     make: Callable[[Inputs], nn.Module]
     takes: str
-    """``anything`` but words, ``images`` or ``words``."""
+    """``anything`` but words, ``images``, ``words`` or ``tokens``."""
     summary: str
     smallest: int = 4
     """Pixels a side that images must have."""

@@ -5,6 +5,8 @@ import math
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from lossmith.encoders.encoder import load_encoder
+from lossmith.encoders.model_folder import ModelFolder
 from lossmith.expressions.nearest import nearest
 from lossmith.training.models.backbone import Backbone
 from lossmith.training.models.image_models import PUBLISHED_IMAGE_MODELS
@@ -96,6 +98,12 @@ def _lstm(inputs: Inputs) -> nn.Module:
     return LastState(inputs.vocabulary)
 
 
+def _encoder(inputs: Inputs) -> nn.Module:
+    """The pretrained encoder of the data, trained further."""
+    assert inputs.encoder is not None
+    return load_encoder(inputs.encoder)
+
+
 MODELS: dict[str, Model] = {
     "linear": model(_linear),
     "mlp": model(_mlp),
@@ -104,20 +112,24 @@ MODELS: dict[str, Model] = {
     "cnn": model(_cnn, "images"),
     **PUBLISHED_IMAGE_MODELS,
     "lstm": model(_lstm, "words"),
+    "encoder": model(_encoder, "tokens"),
 }
 """Every model by name."""
 
 
-def make_backbone(name: str, input_shape: tuple[int, ...], *, vocabulary: int = 0) -> nn.Module:
+def make_backbone(
+    name: str, input_shape: tuple[int, ...], *, vocabulary: int = 0, encoder: ModelFolder | None = None
+) -> nn.Module:
     """Return the model of that name without its final layer: features, ``out_features`` of them, of each input.
 
     Args:
         name: A model of the catalogue.
         input_shape: The shape of one input.
         vocabulary: The number of words, where inputs are words as numbers, and 0 where they are not.
+        encoder: The pretrained encoder, where inputs are its tokens.
 
     Returns:
-        The backbone, with random weights.
+        The backbone, with random weights; an encoder with its own.
 
     Raises:
         ValueError: If the model is unknown or does not take such inputs.
@@ -132,6 +144,9 @@ def make_backbone(name: str, input_shape: tuple[int, ...], *, vocabulary: int = 
         raise ValueError(f"make_backbone: unknown model {name!r}{nearest(name, MODELS)}")
     make, takes, _, smallest = MODELS[name]
     got = f"words in texts of length {input_shape[0]}" if vocabulary else f"inputs of shape {tuple(input_shape)}"
+    if (takes == "tokens") != (encoder is not None):
+        what = "takes tokens of a pretrained encoder" if encoder is None else "does not take tokens of an encoder"
+        raise ValueError(f"make_backbone: {name} {what}, got {got}; an encoder and fine_tune go with the model encoder.")
     if takes == "words" and not vocabulary:
         raise ValueError(f"make_backbone: {name} takes texts as numbers of words, got {got}.")
     if takes == "images" and (vocabulary or len(input_shape) != 3 or min(input_shape[1:]) < smallest):
@@ -139,7 +154,7 @@ def make_backbone(name: str, input_shape: tuple[int, ...], *, vocabulary: int = 
         raise ValueError(f"make_backbone: {name} takes images (channels, height, width) of at least {least}, got {got}.")
     if takes == "anything" and vocabulary:
         raise ValueError(f"make_backbone: {name} takes numbers, got {got}; only lstm takes words.")
-    return make(Inputs(tuple(input_shape), vocabulary))
+    return make(Inputs(tuple(input_shape), vocabulary, encoder))
 
 
 def vocabulary_of(inputs: Tensor) -> int:

@@ -26,14 +26,14 @@ def computed(layers: Callable[[Tensor], Tensor], inputs: Tensor, precision: str,
         channels_last: Whether images, of one run, are handed over with their channels last in memory.
 
     Returns:
-        What the layers give, in the precision of the inputs.
+        What the layers give, in single precision.
     """
     if channels_last:
         inputs = _channels_last(inputs.squeeze(0)).unsqueeze(0)
     if precision == "float32":
         return layers(inputs)
     with torch.autocast("cpu", torch.bfloat16):
-        return layers(inputs).to(inputs.dtype)
+        return layers(inputs).float()
 
 
 def takes_channels_last(model: nn.Module, images: Tensor) -> bool:

@@ -50,7 +50,8 @@ def build_model(job: Job, data: PreparedData, recipe: Recipe, build: Build | Non
 def _initialised(job: Job, data: PreparedData, recipe: Recipe, build: Build | None) -> Built:
     with seeded(job.seed, "weights"):
         if build is None:
-            network: nn.Module = make_backbone(recipe.model, data.input_shape, vocabulary=vocabulary_of(data.inputs))
+            vocabulary = vocabulary_of(data.inputs)
+            network: nn.Module = make_backbone(recipe.model, data.input_shape, vocabulary=vocabulary, encoder=data.encoder)
         else:
             network = build(data.input_shape, data.num_classes)
             _check_outputs(network, data)

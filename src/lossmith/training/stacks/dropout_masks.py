@@ -17,7 +17,7 @@ class DropoutMasks:
     """Draws masks for inputs ``(runs, rows, ...)``."""
 
     def __init__(self, seeds: Sequence[int]) -> None:
-        self._generators = [generator(seed, "dropout") for seed in seeds]
+        self.generators = [generator(seed, "dropout") for seed in seeds]
 
     def bernoulli(self, inputs: Tensor, kept: float) -> Tensor:
         """Return what to multiply inputs by: 0, or 1 / kept with that probability.
@@ -29,7 +29,7 @@ class DropoutMasks:
         Returns:
             A mask of the same shape.
         """
-        masks = [inputs.new_empty(inputs.shape[1:]).bernoulli_(kept, generator=own) for own in self._generators]
+        masks = [inputs.new_empty(inputs.shape[1:]).bernoulli_(kept, generator=own) for own in self.generators]
         return torch.stack(masks).div_(kept)
 
     def drop(self, inputs: Tensor, share: float) -> Tensor:
@@ -50,7 +50,7 @@ class DropoutMasks:
             return inputs if not dropped else torch.zeros_like(inputs)
         entries = inputs[0].numel()
         drawn = torch.empty(len(inputs), -(-entries // _BYTES), dtype=torch.int64)
-        for row, own in zip(drawn, self._generators, strict=True):
+        for row, own in zip(drawn, self.generators, strict=True):
             row.random_(-(2**63), None, generator=own)
         kept = drawn.view(torch.uint8)[:, :entries].reshape(inputs.shape) >= dropped
         return inputs * kept.to(inputs.dtype).mul_(_VALUES / (_VALUES - dropped))
@@ -61,4 +61,4 @@ class DropoutMasks:
         Args:
             runs: Their places among those there are.
         """
-        self._generators = [self._generators[run] for run in runs.tolist()]
+        self.generators = [self.generators[run] for run in runs.tolist()]

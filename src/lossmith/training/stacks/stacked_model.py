@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from lossmith.data.prepared import PreparedData
+from lossmith.encoders.encoder import Encoder
 from lossmith.objectives.heads import DropoutLinear
 from lossmith.objectives.objective import Classifier
 from lossmith.training.stacks.arithmetic import computed
@@ -53,6 +54,11 @@ class StackedModel:
         views = self.tensors(self.weights)
         self._gradient: Tensor | None = None
         self.leaves = {name: view.detach().requires_grad_(name in self._names) for name, view in views.items()}
+
+    @property
+    def generators(self) -> list[torch.Generator]:
+        """What draws the masks of each run."""
+        return self._masks.generators
 
     @property
     def parameters(self) -> Tensor:
@@ -204,7 +210,7 @@ def can_be_stacked(built: Built, data: PreparedData) -> bool:
     Returns:
         True if it can.
     """
-    alone = (nn.modules.batchnorm._NormBase, nn.RNNBase, nn.modules.conv._ConvNd)
+    alone = (nn.modules.batchnorm._NormBase, nn.RNNBase, nn.modules.conv._ConvNd, Encoder)
     if any(isinstance(module, alone) for module in built.model.modules()) or any(True for _ in built.model.buffers()):
         return False
     if any(map(hides_dropout, _parts(built.model))):
