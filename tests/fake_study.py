@@ -58,7 +58,8 @@ class FakeStudy:
         self.unfinished = ""
         self.caution = ""
         self.validation_rows = 500
-        self.settings = SimpleNamespace(losses=tuple(results["loss"].unique()), searched=True)
+        recipe = SimpleNamespace(epochs=epochs)
+        self.settings = SimpleNamespace(losses=tuple(results["loss"].unique()), searched=True, recipe=recipe)
         self.overlap = Overlap(0.25)
         self.rng = np.random.default_rng(7)
         self.trials = _trials(results.reset_index(drop=True), epochs)

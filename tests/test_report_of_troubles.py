@@ -5,8 +5,10 @@ import pandas as pd
 import pytest
 
 from fake_study import NOISE, TEN_LOSSES, FakeStudy, full_study, troubled_study
+from lossmith.report.sections.learning_curves import _of_one_length
 from lossmith.report.sections.learning_rates import running_mean
 from lossmith.report.study_page import render_report, write_report
+from lossmith.report.table_cells import reference_cells, table_cells
 from lossmith.statistics.overlapping import Overlap
 from study_frames import results_frame
 
@@ -199,6 +201,38 @@ class TestOtherProtocols:
         study.curves = lambda: stretched
         page.goto(write_report(study).as_uri())
         assert page.locator("#figure-curves details tbody tr").count() == 4 * len(NOISE)
+
+
+def test_curves_do_not_jump_where_the_usual_epochs_are_over():
+    runs = [("nce", seed, 6 if seed < 2 else 2) for seed in range(4)]
+    runs += [("mae", seed, 6 if seed < 3 else 2) for seed in range(4)]
+    rows = [(loss, "none", seed, epoch) for loss, seed, epochs in runs for epoch in range(1, epochs + 1)]
+    kept = _of_one_length(pd.DataFrame(rows, columns=["loss", "noise", "seed", "epoch"]), 2)
+    assert set(kept[kept["loss"] == "nce"]["seed"]) == {2, 3}  # half had a second chance: the usual ones
+    assert set(kept[kept["loss"] == "mae"]["seed"]) == {0, 1, 2}  # most had one
+
+
+def test_what_looks_untrained_is_not_bold():
+    reason = ["predicts one class", ""]
+    results = pd.DataFrame(
+        {
+            "loss": ["ce"] * 2 + ["mae"] * 2,
+            "noise": "none",
+            "seed": [0, 1] * 2,
+            "accuracy": [0.8, 0.82, 0.1, 0.8],
+            "untrained": ["", "", *reason],
+        }
+    )
+    cells = table_cells(results)
+    assert cells["mae"]["none"].untrained
+    assert (cells["ce"]["none"].bold, cells["mae"]["none"].bold) == (True, False)
+    assert table_cells(results.assign(untrained=""))["mae"]["none"].bold
+
+
+def test_a_likelihood_of_zero_has_no_spread_and_no_warning(recwarn):
+    references = pd.DataFrame({"reference": "largest class", "noise": "none", "nll": [np.inf, np.inf]})
+    assert reference_cells(references, "nll")["largest class"]["none"].error_text == ""
+    assert not recwarn
 
 
 def test_a_running_mean_is_the_mean_of_what_is_near():

@@ -3,6 +3,7 @@
 from math import isnan
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from lossmith.statistics.overlapping import INDEPENDENT, Overlap
@@ -72,7 +73,8 @@ def table_cells(results: pd.DataFrame, metric: str = "accuracy", overlap: Overla
     marked = untrained_losses(results)
     untrained = set(zip(marked["loss"], marked["noise"], strict=True))
     for row in summarise(results, metric, overlap=overlap).itertuples(index=False):
-        marks = bool(row.bold), bool(row.best), metric, (row.loss, row.noise) in untrained
+        looks_untrained = (row.loss, row.noise) in untrained  # whose spread is wide: not told from the best, but far from it
+        marks = bool(row.bold) and not looks_untrained, bool(row.best), metric, looks_untrained
         rows[row.loss][row.noise] = Cell(row.mean, row.standard_error, int(row.runs), *marks)
     return rows
 
@@ -92,5 +94,6 @@ def reference_cells(references: pd.DataFrame, metric: str) -> dict[str, dict[str
     known = references.dropna(subset=metric)
     rows: dict[str, dict[str, Cell]] = {name: {} for name in known["reference"].unique()}
     for (name, noise), part in known.groupby(["reference", "noise"], sort=False)[metric]:
-        rows[str(name)][str(noise)] = Cell(part.mean(), part.sem(), len(part), bold=False, best=False, metric=metric)
+        with np.errstate(invalid="ignore"):  # the likelihood of always the largest class is 0, whose spread is not known
+            rows[str(name)][str(noise)] = Cell(part.mean(), part.sem(), len(part), bold=False, best=False, metric=metric)
     return rows

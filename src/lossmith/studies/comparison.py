@@ -98,7 +98,8 @@ class Comparison:
         self.check_folder()
         store = Store(file)
         if self.settings != stored_settings(store):
-            for name, value in self._about().items():
+            # What the first plan made smaller is as small in what is added to it.
+            for name, value in {**self._about(), "shrunk": store.meta("shrunk") or ""}.items():
                 store.set_meta(name, value)
         return store
 

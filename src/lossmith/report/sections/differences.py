@@ -110,7 +110,7 @@ def _row(series: Series, row: pd.Series, domain: tuple[float, float], scale: flo
         element("td", _drawing(series, row, domain), role="cell", class_="drawn"),
         element("td", f"{scale * row['difference']:+.{digits}f}" if row["pairs"] else MISSING, role="cell"),
         element("td", ends, role="cell"),
-        element("td", element("strong", p_text) if p < 0.05 else p_text, role="cell"),
+        element("td", element("strong", p_text) if p < 0.05 and not untrained else p_text, role="cell"),
     ]
     name = element("th", loss_name(series), mark, scope="row", role="rowheader")
     return element("tr", name, *cells, role="row", class_="untrained" if untrained else None, data_series=series.number)

@@ -16,7 +16,9 @@ from lossmith.statistics.wording import capitalised
 
 __all__ = ["false_label_section", "section"]
 
-_BANDS = "mean over the replicates; bands are ± one standard error."
+_BANDS = (
+    "mean over the replicates, or over most of them where the others had fewer or more epochs; bands are ± one standard error."
+)
 
 
 def section(subject: Subject) -> Section | None:
@@ -56,13 +58,25 @@ def _focus(panel: Panel) -> tuple[float, float]:
 def _curve_panels(subject: Subject, column: str, noises: Sequence[str]) -> list[Panel]:
     """Return a panel for each noise level with a column of the study's curves, mean ± standard error over replicates.
 
-    A second chance has more epochs than the other replicates of its loss: where fewer than half of them go on, the curve ends.
+    Where fewer than half of the replicates go on, the curve ends.
     """
     if column not in subject.curves:
         return []
-    grouped = subject.curves.dropna(subset=column).groupby(["noise", "loss", "epoch"])[column].agg(["mean", "sem", "size"])
+    curves = _of_one_length(subject.curves.dropna(subset=column), subject.study.settings.recipe.epochs)
+    grouped = curves.groupby(["noise", "loss", "epoch"])[column].agg(["mean", "sem", "size"])
     grouped = grouped[2 * grouped["size"] >= grouped.groupby(["noise", "loss"])["size"].transform("max")]
     return [_panel(subject, grouped.loc[noise], noise) for noise in noises if noise in grouped.index.get_level_values("noise")]
+
+
+def _of_one_length(curves: pd.DataFrame, epochs: int) -> pd.DataFrame:
+    """Return the curves without second chances, or those alone where most replicates of a loss had one.
+
+    A mean over both would jump where the usual epochs are over, and be taken for something that training did.
+    """
+    again = curves.groupby(["noise", "loss", "seed"])["epoch"].transform("max") > epochs
+    first = curves["epoch"] == curves.groupby(["noise", "loss", "seed"])["epoch"].transform("min")
+    most = again.where(first).groupby([curves["noise"], curves["loss"]]).transform("mean") > 0.5
+    return curves[again == most]
 
 
 def _panel(subject: Subject, table: pd.DataFrame, noise: str) -> Panel:
