@@ -1,5 +1,6 @@
 """Pretrained encoders: what their vectors are, what is kept of them, and what folders are refused."""
 
+import io
 import json
 import shutil
 import sys
@@ -17,6 +18,7 @@ from lossmith.encoders import encoder as encoder_module
 from lossmith.encoders import text_features as features_module
 from lossmith.encoders.model_folder import open_model_folder
 from lossmith.encoders.text_features import cache_folder, text_features
+from lossmith.studies.progress import texts_display
 from lossmith.studies.study import open_study
 from tiny_encoder import reviews, tiny_encoder
 
@@ -84,7 +86,9 @@ def test_kept_vectors_need_no_network(folder, tmp_path, monkeypatch):
     opened = open_model_folder(folder)
     first = text_features(opened, TEXTS, tmp_path)
     monkeypatch.setattr(features_module, "load_encoder", None)
-    assert np.array_equal(text_features(opened, TEXTS, tmp_path), first)
+    seen = []
+    assert np.array_equal(text_features(opened, TEXTS, tmp_path, lambda *progress: seen.append(progress)), first)
+    assert not seen
     with pytest.raises(TypeError):
         text_features(opened, [*TEXTS, "another text"], tmp_path)
 
@@ -99,7 +103,8 @@ def test_a_computation_that_was_killed_goes_on(folder, tmp_path, monkeypatch):
 
     def killed(done, total):
         assert total == 4  # of five texts two are equal
-        raise KeyboardInterrupt
+        if done:
+            raise KeyboardInterrupt
 
     monkeypatch.setattr(features_module, "token_lists", counted)
     with pytest.raises(KeyboardInterrupt):
@@ -111,6 +116,17 @@ def test_a_computation_that_was_killed_goes_on(folder, tmp_path, monkeypatch):
     assert not list(tmp_path.rglob("tmp*"))
     monkeypatch.undo()
     np.testing.assert_allclose(vectors, text_features(opened, TEXTS, tmp_path / "other"), atol=1e-5)
+
+
+def test_progress_is_shown_once_there_is_any():
+    stream = io.StringIO()
+    with texts_display(stream):
+        pass
+    assert not stream.getvalue()
+    with texts_display(stream) as on_texts:
+        on_texts(0, 2000)
+        on_texts(2000, 2000)
+    assert stream.getvalue().startswith("encoding texts: 2000 texts")
 
 
 def test_a_damaged_piece_is_computed_again(folder, tmp_path):

@@ -16,7 +16,7 @@ from lossmith.encoders.model_folder import ModelFolder
 __all__ = ["OnTexts", "cache_folder", "text_features"]
 
 OnTexts = Callable[[int, int], object]
-"""Called with how many texts have their vectors, and of how many, whenever it is more."""
+"""Called before each piece that has to be computed, and at the end, with how many texts have their vectors, and of how many."""
 
 TEXTS_AT_ONCE = 1 << 10
 """Texts of a piece, which is one file of the cache."""
@@ -47,7 +47,7 @@ def text_features(folder: ModelFolder, texts: Sequence[str], cache: Path, on_tex
         folder: The model.
         texts: Any texts; equal ones are computed once.
         cache: Where vectors are kept, in a folder for each model.
-        on_texts: Called after each piece.
+        on_texts: Called as pieces are computed.
 
     Returns:
         ``(texts, d)`` in single precision.
@@ -58,17 +58,26 @@ def text_features(folder: ModelFolder, texts: Sequence[str], cache: Path, on_tex
         ValueError: If the model cannot be used.
     """
     # Texts of like length fill one another's batches up least; the order depends on the texts alone, and so do the pieces.
-    distinct = sorted(set(texts), key=lambda text: (len(text), text))
+    # The longest come first: if they need more memory than there is, that shows at once, and time only gets better.
+    distinct = sorted(set(texts), key=lambda text: (-len(text), text))
     kept = _Kept(folder, cache / "features" / folder.digest())
-    found, done = [], 0
+    say = on_texts or _ignore
+    found, done, computed = [], 0, False
     for piece in _pieces(distinct):
-        found.append(kept.vectors(piece))
+        vectors = kept.read(piece)
+        if vectors is None:
+            say(done, len(distinct))
+            vectors, computed = kept.compute(piece), True
+        found.append(vectors)
         done += len(piece)
-        if on_texts is not None:
-            on_texts(done, len(distinct))
+    if computed:
+        say(done, done)
     places = {text: place for place, text in enumerate(distinct)}
-    vectors: np.ndarray = np.concatenate(found)[[places[text] for text in texts]]
-    return vectors
+    whole: np.ndarray = np.concatenate(found)[[places[text] for text in texts]]
+    return whole
+
+
+def _ignore(done: int, total: int) -> None: ...
 
 
 def _pieces(texts: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -88,21 +97,21 @@ class _Kept:
         """The network, loaded when the first piece is missing."""
         return load_encoder(self.folder)
 
-    def vectors(self, texts: Sequence[str]) -> np.ndarray:
-        """Return the vectors of a piece."""
-        file = self.place / f"{_digest(texts)}.npy"
-        kept = _read(file, len(texts))
-        if kept is None:
-            kept = self._computed(texts)
-            _write(file, kept)
-        return kept
+    def read(self, texts: Sequence[str]) -> np.ndarray | None:
+        """Return the vectors of a piece, or None where they are not there."""
+        return _read(self._file(texts), len(texts))
 
-    def _computed(self, texts: Sequence[str]) -> np.ndarray:
+    def compute(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the vectors of a piece, which are kept from now on."""
         with torch.no_grad():
-            vectors = self.encoder(padded(token_lists(self.folder, texts))).numpy()
+            vectors: np.ndarray = self.encoder(padded(token_lists(self.folder, texts))).numpy()
         if not np.isfinite(vectors).all():
             raise ValueError(f"encoder: the model in {self.folder.path} must give finite numbers, got NaN or infinity.")
-        return np.asarray(vectors)
+        _write(self._file(texts), vectors)
+        return vectors
+
+    def _file(self, texts: Sequence[str]) -> Path:
+        return self.place / f"{_digest(texts)}.npy"
 
 
 def _digest(texts: Sequence[str]) -> str:

@@ -12,8 +12,6 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 __all__ = ["PlainProgress", "ProgressDisplay", "TerminalProgress", "duration", "progress_display", "texts_display"]
 
 SECONDS_BETWEEN_LINES = 10.0
-SECONDS_WITHOUT_A_WORD = 1.0
-"""What takes no longer is not worth a bar."""
 
 
 class ProgressDisplay:
@@ -147,16 +145,13 @@ def progress_display(stream: TextIO | None = None) -> Iterator[ProgressDisplay]:
 
 @contextmanager
 def texts_display(stream: TextIO | None = None) -> Iterator[Callable[[int, int], None]]:
-    """Give a function that shows how many texts have been encoded, and of how many, once that takes some time."""
-    began = time.monotonic()
+    """Give a function that shows how many texts have been encoded, and of how many, from its first call on."""
     with ExitStack() as shown:
         display: ProgressDisplay | None = None
 
         def on_texts(done: int, total: int) -> None:
             nonlocal display
             if display is None:
-                if done == total or time.monotonic() - began < SECONDS_WITHOUT_A_WORD:
-                    return
                 display = shown.enter_context(progress_display(stream))
                 display.start("encoding texts", total, unit="texts")
             display.advance(done - display.done)

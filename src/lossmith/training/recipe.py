@@ -32,7 +32,7 @@ class Recipe:
     decay_vectors: bool = True
     """Whether biases and the scales of normalisation layers get weight decay, too."""
     clipping: float = 0.0
-    """The largest norm that a gradient may have; 0 stands for what is usual: 1 where an encoder is trained, else no limit."""
+    """The largest norm that a gradient may have; 0 for none, and in a study for what is usual: 1 where an encoder is trained."""
     mixup: float = 0.0
     """Parameter of the Beta distribution that mixing weights are drawn from; 0 mixes nothing."""
     augment: str = "none"
