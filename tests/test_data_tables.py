@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from lossmith.data import load_data
+from lossmith.data.sparse_rows import as_tensor
 
 ROWS = 240
 WORDS = {
@@ -53,7 +54,7 @@ def test_a_table_with_everything_works_the_first_time(tmp_path):
     assert data.classes == ("bad", "good", "ok")
     assert data.labels.tolist() == frame["Rating"].dropna().map({"bad": 0, "good": 1, "ok": 2}).tolist()
     assert data.inputs.dtype == torch.float32
-    assert data.inputs.isfinite().all()
+    assert as_tensor(data.inputs).isfinite().all()
     assert len(data.train) + len(data.validation) + len(data.test) == ROWS - 2
     said = "\n".join(data.notes)
     assert "numbers: 'stars (1-5)', 'vip', 'price'; categories: 'city'; dates: 'visited'; text: 'Review text'" in said
@@ -69,8 +70,8 @@ def test_what_is_in_the_columns_can_be_learnt(tmp_path):
     data = load_data(path, target="Rating")
     from sklearn.linear_model import RidgeClassifier
 
-    model = RidgeClassifier().fit(data.inputs[data.train], data.labels[data.train])
-    assert model.score(data.inputs[data.test], data.labels[data.test]) > 0.9
+    model = RidgeClassifier().fit(as_tensor(data.inputs[data.train]), data.labels[data.train])
+    assert model.score(as_tensor(data.inputs[data.test]), data.labels[data.test]) > 0.9
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
@@ -81,7 +82,7 @@ def test_separators_and_encodings(tmp_path, separator, encoding):
     path = tmp_path / "table.csv"
     path.write_text(frame.to_csv(index=False, sep=separator), encoding=encoding)
     found = load_data(path, target="Rating")
-    assert torch.equal(found.inputs, expected.inputs)
+    assert torch.equal(as_tensor(found.inputs), as_tensor(expected.inputs))
     assert found.notes == expected.notes
 
 
@@ -92,7 +93,7 @@ def test_compressed_tables_and_parquet_read_alike(tmp_path):
     frame.to_parquet(tmp_path / "table.parquet")
     frame.to_csv(tmp_path / "table.tsv", sep="\t", index=False)
     for name in ("table.csv.gz", "table.parquet", "table.tsv"):
-        assert torch.equal(load_data(tmp_path / name, target="Rating").inputs, expected.inputs)
+        assert torch.equal(as_tensor(load_data(tmp_path / name, target="Rating").inputs), as_tensor(expected.inputs))
 
 
 def test_numbers_are_standardised_on_training_rows_and_gaps_filled_with_their_mean():
@@ -114,7 +115,7 @@ def test_nothing_outside_the_training_rows_changes_how_they_are_encoded():
     frame.loc[test, "Review text"] = "words that nobody ever wrote before"
     frame.loc[test, "stars (1-5)"] = np.nan
     after = load_data(frame, target="Rating")
-    assert torch.equal(before.inputs[before.train], after.inputs[after.train])
+    assert torch.equal(as_tensor(before.inputs[before.train]), as_tensor(after.inputs[after.train]))
 
 
 def test_categories():
@@ -301,14 +302,14 @@ def test_saved_row_numbers_and_separators_at_the_end_are_no_features(tmp_path):
     (tmp_path / "closed.csv").write_text("\n".join(f"{line}," for line in lines))
     (tmp_path / "named rows.csv").write_text("\n".join([lines[0], *(f"row{i},{line}" for i, line in enumerate(lines[1:]))]))
     for name in ("numbered.csv", "closed.csv", "named rows.csv"):
-        assert torch.equal(load_data(tmp_path / name, target="Rating").inputs, expected.inputs)
+        assert torch.equal(as_tensor(load_data(tmp_path / name, target="Rating").inputs), as_tensor(expected.inputs))
     assert "'unnamed1': dropped" in "\n".join(load_data(tmp_path / "shuffled.csv", target="Rating").notes)
 
 
 def test_infinite_numbers_are_missing_and_reported():
     frame = pd.DataFrame({"a": [*np.linspace(0, 1, 29), np.inf], "y": [0, 1] * 15})
     data = load_data(frame)
-    assert data.inputs.isfinite().all()
+    assert as_tensor(data.inputs).isfinite().all()
     assert "column 'a' has 1 infinite numbers: taken as missing" in data.notes
 
 
@@ -345,7 +346,7 @@ def test_spans_of_time_and_periods():
 def test_a_table_and_its_labels_apart():
     frame = reviews(60)
     apart = load_data((frame.drop(columns="Rating"), frame["Rating"]))
-    assert torch.equal(apart.inputs, load_data(frame, target="Rating").inputs)
+    assert torch.equal(as_tensor(apart.inputs), as_tensor(load_data(frame, target="Rating").inputs))
 
 
 def test_too_few_rows_to_divide():

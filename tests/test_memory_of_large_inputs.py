@@ -6,13 +6,14 @@ import sys
 from importlib import import_module
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy.sparse import csr_array
 
 from lossmith import advise, load_data, make_loss
-from lossmith.data.encoding.columns import _Block, _side_by_side, _varying
-from lossmith.data.encoding.texts import hashed_ngrams
+from lossmith.data.encoding.columns import _Block, _varying
+from lossmith.data.sparse_rows import SparseRows
 from lossmith.studies import cost
 from lossmith.studies.compare import planned
 from lossmith.studies.settings import settings_from
@@ -33,14 +34,15 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
 
-def test_texts_stay_sparse_until_they_are_inputs():
+def test_texts_stay_sparse():
     draw = np.random.default_rng(0)
     texts = [" ".join(draw.choice(["red", "green", "blue", "deep", "sea"], 6)) for _ in range(50)]
-    hashed = hashed_ngrams(texts, np.arange(30))
-    assert hashed.dtype == np.float32
-    assert hashed.nnz < 50 * 20
-    numbers = draw.random((50, 2)).astype(np.float32)
-    assert np.array_equal(_side_by_side([numbers, hashed]), np.concatenate([numbers, hashed.toarray()], axis=1))
+    frame = pd.DataFrame({"size": draw.random(50), "text": texts, "label": list("ab") * 25})
+    data = load_data(frame, target="label")
+    assert isinstance(data.inputs, SparseRows)
+    assert data.kind == "mixed"
+    assert len(data.inputs.values) < 50 * 60
+    assert torch.equal(data.inputs.dense()[:, 0], load_data(frame[["size", "label"]], target="label").inputs[:, 0])
 
 
 def test_constant_inputs_of_texts_are_left_out_as_those_of_numbers():

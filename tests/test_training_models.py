@@ -197,7 +197,7 @@ def test_recipes_that_do_not_fit_the_data() -> None:
         ("resnet20", (12,), 99, "make_backbone: resnet20 takes images (channels, height, width) of at least 4 x 4, got words"),
         ("cnn", (1, 3, 9), 0, "make_backbone: cnn takes images (channels, height, width) of at least 4 x 4, got inputs of shape"),
         ("lstm", (64,), 0, "make_backbone: lstm takes texts as numbers of words, got inputs of shape (64,)."),
-        ("mlp", (12,), 99, "make_backbone: mlp takes numbers, got words in texts of length 12; only lstm takes words."),
+        ("mlp", (12,), 99, "make_backbone: mlp takes numbers, got words in texts of length 12; only an lstm takes words."),
         ("resnet200", (3, 8, 8), 0, "make_backbone: unknown model 'resnet200'; did you mean 'resnet20'?"),
     ],
 )

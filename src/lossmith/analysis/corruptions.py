@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from scipy.ndimage import gaussian_filter
-from torch import Tensor
+
+from lossmith.data.sparse_rows import Inputs, SparseRows
 
 __all__ = ["CORRUPTIONS", "SEVERITIES", "Corruption", "corruptions_for"]
 
@@ -31,8 +32,10 @@ class Corruption:
     """Whether it makes sense for images."""
     tables: bool
     """Whether it makes sense for tables."""
+    sparse: bool = False
+    """Whether it makes sense for sparse rows, whose entries are words and n-grams of a text."""
 
-    def __call__(self, inputs: Tensor, severity: int, *, seed: int = 0) -> Tensor:
+    def __call__(self, inputs: Inputs, severity: int, *, seed: int = 0) -> Inputs:
         """Return damaged inputs; the same seed damages in the same way.
 
         >>> CORRUPTIONS["contrast"](torch.tensor([[[[0.0, 1.0]]]]), severity=1)
@@ -40,15 +43,23 @@ class Corruption:
         """
         if severity not in SEVERITIES:
             raise ValueError(f"Corruption: severity must be one of 1, 2, 3, 4, 5, got {severity!r}.")
-        kind = "images" if inputs.dim() == 4 else "tables" if inputs.dim() == 2 else None
+        kind = _kind(inputs)
         if kind is None or not getattr(self, kind) or not inputs.is_floating_point():
             raise ValueError(f"Corruption: {self.name} cannot damage {inputs.dtype} of shape {tuple(inputs.shape)}.")
-        values = inputs.detach().cpu().double().numpy()
-        damaged = self.damage(values, self.strengths[severity - 1], np.random.default_rng((seed, severity)))
-        return torch.from_numpy(damaged).to(inputs)
+        strength, random = self.strengths[severity - 1], np.random.default_rng((seed, severity))
+        if isinstance(inputs, SparseRows):
+            left = torch.from_numpy(random.random(len(inputs.values)) >= strength)
+            return SparseRows(inputs.starts, inputs.columns, inputs.values * left.to(inputs.values), inputs.width)
+        return torch.from_numpy(self.damage(inputs.detach().cpu().double().numpy(), strength, random)).to(inputs)
 
 
-def corruptions_for(inputs: Tensor) -> tuple[Corruption, ...]:
+def _kind(inputs: Inputs) -> str | None:
+    if isinstance(inputs, SparseRows):
+        return "sparse"
+    return {4: "images", 2: "tables"}.get(inputs.dim())
+
+
+def corruptions_for(inputs: Inputs) -> tuple[Corruption, ...]:
     """Return the corruptions that make sense for images ``(n, c, h, w)`` or for tables ``(n, d)``.
 
     Args:
@@ -60,8 +71,8 @@ def corruptions_for(inputs: Tensor) -> tuple[Corruption, ...]:
     >>> [corruption.name for corruption in corruptions_for(torch.zeros(5, 3))]
     ['gaussian-noise', 'impulse-noise', 'missing']
     """
-    images = inputs.dim() == 4
-    return tuple(corruption for corruption in CORRUPTIONS.values() if (corruption.images if images else corruption.tables))
+    kind = _kind(inputs)
+    return tuple(corruption for corruption in CORRUPTIONS.values() if kind and getattr(corruption, kind))
 
 
 def _gaussian_noise(values: np.ndarray, strength: float, random: np.random.Generator) -> np.ndarray:
@@ -76,7 +87,7 @@ def _impulse_noise(values: np.ndarray, strength: float, random: np.random.Genera
 
 
 def _missing(values: np.ndarray, strength: float, random: np.random.Generator) -> np.ndarray:
-    """Replace a share of the values by the mean of their column, as an imputer would."""
+    """Replace a share of the values by the mean of their column, as an imputer would; that of an n-gram is nearly 0."""
     return np.where(random.random(values.shape) < strength, values.mean(0, keepdims=True), values)
 
 
@@ -109,6 +120,6 @@ CORRUPTIONS = {
         Corruption("impulse-noise", (0.03, 0.06, 0.09, 0.17, 0.27), _impulse_noise, images=True, tables=True),
         Corruption("blur", (0.0125, 0.019, 0.025, 0.031, 0.047), _blur, images=True, tables=False),
         Corruption("contrast", (0.4, 0.3, 0.2, 0.1, 0.05), _contrast, images=True, tables=False),
-        Corruption("missing", (0.05, 0.1, 0.2, 0.35, 0.5), _missing, images=False, tables=True),
+        Corruption("missing", (0.05, 0.1, 0.2, 0.35, 0.5), _missing, images=False, tables=True, sparse=True),
     )
 }

@@ -13,10 +13,12 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import torch
 from torch import Tensor, nn
 
+from lossmith.data.sparse_rows import Inputs, SparseRows
+
 __all__ = ["InputBatches", "LayerReader", "input_batches", "leaf_layers", "nonzero_activations"]
 
-InputBatches: TypeAlias = Tensor | Iterable[Any]
-"""All inputs as one tensor, or batches: tensors, or tuples that begin with one, as a ``DataLoader`` gives them."""
+InputBatches: TypeAlias = Inputs | Iterable[Any]
+"""All inputs, a tensor or sparse rows, or batches: tensors, or tuples that begin with one, as a ``DataLoader`` gives them."""
 
 Made = TypeVar("Made")
 
@@ -52,7 +54,7 @@ class LayerReader(Generic[Made]):
         self._modules = {name: modules[name] for name in self.layers}
         self._required = layers is not None
 
-    def __call__(self, inputs: Tensor) -> dict[str, Made]:
+    def __call__(self, inputs: Inputs) -> dict[str, Made]:
         """Return what is made of each output for ``inputs``, in the order in which the layers ran."""
         made: dict[str, Made] = {}
 
@@ -90,7 +92,7 @@ def leaf_layers(model: nn.Module) -> list[str]:
     return [name for name, module in model.named_modules() if not any(module.children())]
 
 
-def input_batches(inputs: InputBatches, batch_size: int = 256) -> Iterator[Tensor]:
+def input_batches(inputs: InputBatches, batch_size: int = 256) -> Iterator[Any]:
     """Yield batches of inputs: parts of a tensor, or what an iterable gives without the labels that may come with it.
 
     Args:
@@ -105,8 +107,8 @@ def input_batches(inputs: InputBatches, batch_size: int = 256) -> Iterator[Tenso
     >>> [len(batch) for batch in input_batches([(torch.zeros(3, 2), torch.zeros(3))])]
     [3]
     """
-    if isinstance(inputs, Tensor):
-        yield from torch.split(inputs, batch_size)
+    if isinstance(inputs, Tensor | SparseRows):
+        yield from inputs.split(batch_size)
         return
     for batch in inputs:
         yield batch[0] if isinstance(batch, tuple | list) else batch

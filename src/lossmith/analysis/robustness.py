@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from torch import Tensor
 
 from lossmith.analysis.arrays import Array, Numbers
 from lossmith.analysis.corruptions import SEVERITIES, corruptions_for
 from lossmith.analysis.scores import accuracy
+from lossmith.data.sparse_rows import Inputs
 
 __all__ = ["CorruptionErrors", "corruption_errors", "mean_corruption_error"]
 
@@ -30,7 +30,7 @@ class CorruptionErrors:
 
 
 def corruption_errors(
-    predict: Callable[[Tensor], Numbers], inputs: Tensor, labels: Numbers, *, seed: int = 0
+    predict: Callable[[Inputs], Numbers], inputs: Inputs, labels: Numbers, *, seed: int = 0
 ) -> CorruptionErrors:
     """Return the errors of a model on inputs damaged in every way that suits them, at five severities.
 
@@ -38,7 +38,7 @@ def corruption_errors(
 
     Args:
         predict: Turns inputs into classes ``(n,)`` or scores ``(n, C)``.
-        inputs: Images ``(n, c, h, w)`` or a table ``(n, d)``.
+        inputs: Images ``(n, c, h, w)``, a table ``(n, d)`` or sparse rows, which lose a share of their entries.
         labels: The class of each example, ``(n,)``.
         seed: Draws the damage.
 

@@ -111,7 +111,7 @@ def _add_data(group: Any) -> None:
     group.add_argument("--groups", metavar="COLUMN", help="the column of coarse groups of classes, for noise within them")
     group.add_argument("--resize", type=int, metavar="PIXELS", help="height and width for images of different sizes")
     group.add_argument("--folder", metavar="FOLDER", help="where data that is known by name can be found")
-    group.add_argument("--text", metavar="HOW", help="texts as hashed ngrams, or as words for an lstm")
+    group.add_argument("--text", metavar="HOW", help="texts as weighted ngrams, or as words for an lstm")
     group.add_argument("--encoder", metavar="FOLDER", help="a pretrained model of Hugging Face on disk, which reads the texts")
     group.add_argument("--fine-tune", action="store_true", help="train the encoder, too")
     group.add_argument("--cache", metavar="FOLDER", help="where what an encoder computed is kept (default: the user's cache)")

@@ -1,14 +1,15 @@
 """What a user should know about data before training on it."""
 
 import itertools
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from torch import Tensor
 
 from lossmith.data.class_balance import imbalance_notes
 from lossmith.data.encoding.labels import Classes
 from lossmith.data.sources.examples import Array
+from lossmith.data.sparse_rows import Inputs, SparseRows
 from lossmith.data.splits import Splits
 from lossmith.expressions.lists import listed, quoted
 
@@ -17,7 +18,7 @@ __all__ = ["data_notes"]
 _RARE = 10  # training rows
 
 
-def data_notes(inputs: Tensor, classes: Classes, splits: Splits) -> tuple[str, ...]:
+def data_notes(inputs: Inputs, classes: Classes, splits: Splits) -> tuple[str, ...]:
     """Return a line each on quantities as classes, uneven and rare classes, those that a split lacks, equal inputs, wrong labels.
 
     Args:
@@ -71,7 +72,7 @@ class _Duplicates(NamedTuple):
     leaking: int
 
 
-def _duplicate_notes(inputs: Tensor, labels: Array, splits: Splits) -> list[str]:
+def _duplicate_notes(inputs: Inputs, labels: Array, splits: Splits) -> list[str]:
     found = _duplicates(inputs, labels, splits.test.numpy())
     notes = []
     if found.rows:
@@ -85,8 +86,8 @@ def _duplicate_notes(inputs: Tensor, labels: Array, splits: Splits) -> list[str]
     return notes
 
 
-def _duplicates(inputs: Tensor, labels: Array, test: Array) -> _Duplicates:
-    digests = np.array([hash(row.tobytes()) for row in inputs.numpy()])  # 64 bits each
+def _duplicates(inputs: Inputs, labels: Array, test: Array) -> _Duplicates:
+    digests = np.array([hash(row) for row in _rows_as_bytes(inputs)])  # 64 bits each
     _, group = np.unique(digests, return_inverse=True)
     groups = group.max() + 1
     in_test = np.zeros(len(labels), dtype=bool)
@@ -96,3 +97,12 @@ def _duplicates(inputs: Tensor, labels: Array, test: Array) -> _Duplicates:
     np.minimum.at(lowest, group, labels)
     np.maximum.at(highest, group, labels)
     return _Duplicates(len(labels) - groups, int((lowest < highest)[group].sum()), int(elsewhere[group[in_test]].sum()))
+
+
+def _rows_as_bytes(inputs: Inputs) -> Iterator[bytes]:
+    if not isinstance(inputs, SparseRows):
+        yield from (row.tobytes() for row in inputs.numpy())
+        return
+    columns, values = inputs.columns.numpy(), inputs.values.numpy()
+    for start, end in itertools.pairwise(inputs.starts.tolist()):
+        yield columns[start:end].tobytes() + values[start:end].tobytes()

@@ -78,7 +78,7 @@ def load_data(
         replicate: Divides the same rows in another way for each number.
         rows: How many rows to use at most, drawn by chance in the proportions of classes; all if not given. Rows that the source
             marks as test are all used, and do not count.
-        text: Whether texts become hashed ``ngrams``, beside all other columns, or ``words`` in their order, alone.
+        text: Whether texts become weighted ``ngrams``, beside all other columns, or ``words`` in their order, alone.
         encoder: The folder of a pretrained model (transformers, safetensors), whose vectors of texts take the place of ngrams.
         fine_tune: Whether the encoder is to be trained, too: inputs are the tokens of the texts, alone.
         cache: Where vectors are kept; by default in the folder of the environment variable ``LOSSMITH_CACHE``, or the user's.

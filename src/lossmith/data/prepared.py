@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from lossmith.data.sparse_rows import Inputs, SparseRows, as_tensor
 from lossmith.encoders.model_folder import ModelFolder
 
 __all__ = ["PreparedData", "Texts"]
@@ -29,9 +30,10 @@ class PreparedData:
     """Inputs and labels as tensors, and which rows serve for what. Nothing in it has seen label noise that we add."""
 
     name: str
-    inputs: Tensor
-    """``(n, ...)``: features ``(n, d)`` and images ``(n, channels, height, width)`` in single precision, or the words of texts
-    as numbers ``(n, length)`` in 64-bit integers, 0 where a text is over."""
+    inputs: Inputs
+    """``(n, ...)``: features ``(n, d)`` and images ``(n, channels, height, width)`` in single precision; sparse rows ``(n, d)``
+    where there are n-grams of texts among the features; or the words of texts as numbers ``(n, length)`` in 64-bit integers, 0
+    where a text is over."""
     labels: Tensor
     """``(n,)``: class indices as the data gives them."""
     classes: tuple[str, ...]
@@ -62,6 +64,11 @@ class PreparedData:
         return tuple(self.inputs.shape[1:])
 
     @property
+    def is_sparse(self) -> bool:
+        """Return whether inputs are sparse rows."""
+        return isinstance(self.inputs, SparseRows)
+
+    @property
     def kind(self) -> str:
         """Return what was read: ``table``, ``text``, ``mixed`` where a table has texts beside other columns, or ``image``."""
         if self.inputs.ndim > 2:
@@ -83,11 +90,11 @@ class PreparedData:
         """
         digest = hashlib.sha256(repr((self.classes, self.groups, self.inputs.shape)).encode())
         truth = self.labels if self.true_labels is None else self.true_labels
-        inputs = self.inputs
+        inputs = self.inputs.parts() if isinstance(self.inputs, SparseRows) else (self.inputs,)
         if self.texts is not None and self.texts.encoder is not None:
             # Vectors that are computed again, elsewhere, are the same to rounding only; what they are computed from is the same.
             digest.update(repr((self.texts.encoder.digest(), self.texts.strings)).encode())
-            inputs = inputs[:, ~self.texts.inputs]
-        for part in (inputs, self.labels, truth, self.train, self.validation, self.test):
+            inputs = (as_tensor(self.inputs)[:, ~self.texts.inputs],)
+        for part in (*inputs, self.labels, truth, self.train, self.validation, self.test):
             digest.update(part.contiguous().numpy())  # type: ignore[arg-type]
         return digest.hexdigest()[:16]

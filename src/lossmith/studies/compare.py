@@ -85,7 +85,9 @@ def _in_folder(settings: Settings, data: PreparedData, folder: Path, **own: Any)
 
 
 def suitable_model(data: PreparedData) -> str:
-    """Return the model that suits the data: an lstm for words, a small cnn for images that have room for it, else an mlp."""
+    """Return the model that suits the data: an lstm for words, a bag for n-grams, a small cnn for images, else an mlp."""
+    if data.is_sparse:
+        return "bag"
     if data.encoder is not None:
         return "encoder"
     if not data.inputs.is_floating_point():

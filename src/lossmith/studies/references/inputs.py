@@ -8,13 +8,14 @@ import numpy as np
 import torch
 from scipy import sparse
 from sklearn.decomposition import PCA, TruncatedSVD
-from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
-from sklearn.pipeline import make_union
+from sklearn.feature_extraction.text import TfidfTransformer
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d
 
 from lossmith.data import PreparedData
+from lossmith.data.encoding.texts import weighted_ngrams
+from lossmith.data.sparse_rows import SparseRows, as_tensor
 
 __all__ = ["ReferenceInputs", "View", "reference_inputs"]
 
@@ -28,10 +29,7 @@ _COMPONENTS_OF_IMAGES = 200
 _COMPONENTS = 50
 _MOST_PIXELS = 4_096
 _SIDE = 32
-_LONGEST_TEXT = 2_000  # characters: a longer one costs more and says hardly more
-_MOST_TERMS = 50_000
 _MOST_WEIGHTS = 1_500_000  # terms x classes: logistic regression takes 200 bytes for each
-_WORDS = r"(?u)\w+|[^\w\s]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +89,7 @@ def _of_rows(data: PreparedData, rows: np.ndarray, seed: int) -> ReferenceInputs
     if data.kind == "image":
         pixels = _pixels(data)
         return ReferenceInputs("image", rows, _reduced(pixels, _COMPONENTS_OF_IMAGES, seed), _reduced(pixels, _COMPONENTS, seed))
-    view = _view(data, data.inputs)
+    view = _view(data, as_tensor(data.inputs))
     return ReferenceInputs("table", rows, view, _reduced(view, _COMPONENTS, seed), view)
 
 
@@ -99,7 +97,7 @@ def _encoded(data: PreparedData) -> View | None:
     """Return the vectors of an encoder, with other columns beside them where inputs are both."""
     if data.texts is None or data.texts.encoder is None:
         return None
-    view = _view(data, data.inputs if data.texts.vectors is None else data.texts.vectors)
+    view = _view(data, as_tensor(data.inputs) if data.texts.vectors is None else data.texts.vectors)
     return replace(view, note=f"vectors of {data.texts.encoder.path.name}")
 
 
@@ -129,7 +127,7 @@ def _splits(data: PreparedData) -> tuple[Tensor, Tensor, Tensor]:
 
 def _pixels(data: PreparedData) -> View:
     """Return images as rows of pixels, large ones as small images."""
-    images = data.inputs
+    images = as_tensor(data.inputs)
     if images[0].numel() <= _MOST_PIXELS or images.ndim != 4:
         return _view(data, images.flatten(1))
     small = (torch.cat([adaptive_avg_pool2d(images[part], _SIDE) for part in torch.split(rows, 256)]) for rows in _splits(data))
@@ -153,25 +151,23 @@ def _mapped(view: View, function: Callable[[Matrix], Matrix], note: str) -> View
 
 
 def _text_view(data: PreparedData) -> View:
-    """Return TF-IDF of words, pairs of words and parts of words; of words that are numbers already, of these."""
+    """Return TF-IDF of words, pairs of words and parts of words, as networks see it; or of numbered words."""
     if data.texts is None:
         return _weighted_counts(data)
-    texts = [text[:_LONGEST_TEXT] for text in data.texts.strings]
-    most = int(np.clip(_MOST_WEIGHTS / data.num_classes, 2_000, _MOST_TERMS))
-    shared = {"sublinear_tf": True, "max_features": most, "dtype": np.float32}
-    vectorizer = make_union(
-        TfidfVectorizer(token_pattern=_WORDS, ngram_range=(1, 2), **shared),
-        TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), **shared),
-    )
-    train, validation, test = ([texts[row] for row in rows.tolist()] for rows in _splits(data))
-    fitted = vectorizer.fit_transform(train)
-    others = (vectorizer.transform(part) if len(part) else fitted[:0] for part in (validation, test))
-    return View.of((sparse.csr_matrix(part) for part in (fitted, *others)), "TF-IDF")
+    if isinstance(data.inputs, SparseRows):
+        terms = data.inputs.matrix()[:, data.texts.inputs.numpy()]
+    else:
+        terms = weighted_ngrams(data.texts.strings, data.train.numpy())
+    most = max(2_000, _MOST_WEIGHTS // data.num_classes)
+    if terms.shape[1] > most:
+        often = np.bincount(terms[data.train.numpy()].indices, minlength=terms.shape[1])
+        terms = terms[:, np.sort(np.argsort(-often, kind="stable")[:most])]
+    return View.of((sparse.csr_matrix(terms[rows.numpy()]) for rows in _splits(data)), "TF-IDF")
 
 
 def _weighted_counts(data: PreparedData) -> View:
     """Return TF-IDF of words that are numbers, 0 where a text is over."""
-    words = data.inputs.numpy()
+    words = as_tensor(data.inputs).numpy()
     places = np.repeat(np.arange(len(words)), words.shape[1])
     counts = sparse.csr_matrix((np.ones(words.size, np.float32), (places, words.ravel())))[:, 1:]
     train, validation, test = (counts[rows.numpy()] for rows in _splits(data))
@@ -182,7 +178,12 @@ def _weighted_counts(data: PreparedData) -> View:
 def _mixed(data: PreparedData, rows: np.ndarray, seed: int) -> ReferenceInputs:
     """Return texts beside other columns: all terms for linear models, a few directions of them for others."""
     assert data.texts is not None
-    terms, others = _text_view(data), _view(data, data.inputs[:, ~data.texts.inputs])
+    assert isinstance(data.inputs, SparseRows)
+    others = data.inputs.matrix()[:, ~data.texts.inputs.numpy()].tocsr()
+    return _text_beside(_text_view(data), View.of(others[part.numpy()].toarray() for part in _splits(data)), rows, seed)
+
+
+def _text_beside(terms: View, others: View, rows: np.ndarray, seed: int) -> ReferenceInputs:
     components = min(_COMPONENTS, *(side - 1 for side in terms.train.shape))
     fitted = TruncatedSVD(max(components, 1), random_state=seed).fit(terms.train[:_MOST_ROWS_FITTED])
     directions = _mapped(terms, fitted.transform, f"{components} directions")

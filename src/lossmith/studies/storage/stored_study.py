@@ -17,7 +17,7 @@ from lossmith.studies.storage.study_file import OLD_FORMAT
 from lossmith.studies.trials import expression_of
 from lossmith.training.job import Build
 from lossmith.training.models.backbone import Backbone
-from lossmith.training.models.named_models import make_backbone, vocabulary_of
+from lossmith.training.models.named_models import backbone_for
 
 __all__ = [
     "data_again",
@@ -201,8 +201,7 @@ def trained_model(store: Store, settings: Settings, run: int, data: PreparedData
 def _untrained_network(store: Store, settings: Settings, data: PreparedData) -> nn.Module:
     if "a model of its own" in (store.meta("from_python") or ""):
         raise ValueError(f"{store.file.parent}: the study was begun in Python with a model of its own, which it does not hold.")
-    vocabulary = vocabulary_of(data.inputs)
-    return make_backbone(settings.recipe.model, data.input_shape, vocabulary=vocabulary, encoder=data.encoder)
+    return backbone_for(settings.recipe.model, data)
 
 
 def _objective_of(store: Store, settings: Settings, run: int) -> Objective:

@@ -18,11 +18,13 @@ from lossmith.analysis.layers import LayerReader, input_batches
 from lossmith.analysis.robustness import CorruptionErrors, corruption_errors, mean_corruption_error
 from lossmith.analysis.run_tables import by_loss
 from lossmith.data import PreparedData
+from lossmith.data.sparse_rows import Inputs
 from lossmith.studies.findings import LayerMaps
 from lossmith.studies.progress import ProgressDisplay
 from lossmith.studies.study_analysis.features import TRANSFER_ROWS, halves, relearned_accuracy, some_rows
 from lossmith.studies.study_analysis.replicate_rows import ReplicateRows
 from lossmith.studies.study_analysis.runs import KnownRun, LevelRuns
+from lossmith.training.models.sparse_layers import fitting_inputs
 
 __all__ = ["TrainedModels"]
 
@@ -48,10 +50,10 @@ class TrainedModels:
         self.noise = runs.noise
         self.baseline = runs.study.settings.losses[0]
         self.models: dict[str, nn.Module] = {}
-        self.inputs: dict[int, Tensor] = {}
+        self.inputs: dict[int, Inputs] = {}
         self.labels: dict[int, np.ndarray] = {}
         compared = rows_to_compare(runs.rows, sorted({run.seed for run in self.runs}), rows)
-        self._compared: dict[tuple[int, int], dict[int, Tensor]] = {pair: {} for pair in compared}
+        self._compared: dict[tuple[int, int], dict[int, Inputs]] = {pair: {} for pair in compared}
         for seed in sorted({run.seed for run in self.runs}):  # the data of one replicate after another
             data = runs.study.load(seed)
             chosen = some_rows(len(data.test), rows)
@@ -88,7 +90,7 @@ class TrainedModels:
         layers: tuple[str, ...] = ()
         readers = {seed: self._readers(seed) for seed in inputs}
         for batches in zip(*(input_batches(part, BATCH) for part in inputs.values()), strict=True):
-            grams = {seed: [reader(batch) for reader in readers[seed]] for seed, batch in zip(inputs, batches, strict=True)}
+            grams = {seed: _grams(readers[seed], batch) for seed, batch in zip(inputs, batches, strict=True)}
             layers = tuple(grams[first][0])  # those of all models are the same, since only heads and losses differ
             cka.update_grams(*([gram for model in grams[seed] for gram in model.values()] for seed in (first, second)))
             display.advance(len(self._of(first, second)) * len(batches[0]) / len(inputs[first]))
@@ -137,6 +139,10 @@ class TrainedModels:
         for run in self.runs:
             yield run, self.models[run.name]
             display.advance(1)
+
+
+def _grams(readers: Sequence[LayerReader[np.ndarray]], batch: Inputs) -> list[dict[str, np.ndarray]]:
+    return [reader(fitting_inputs(reader.model, batch)) for reader in readers]
 
 
 def rows_to_compare(rows: ReplicateRows, seeds: Sequence[int], most: int) -> dict[tuple[int, int], dict[int, np.ndarray]]:
@@ -194,10 +200,10 @@ def _blocks(name: str, part: nn.Module) -> list[tuple[str, nn.Module]]:
     return [(f"{name}.{number}", block) for number, block in inner] or [(name, part)]
 
 
-def outputs(model: nn.Module, inputs: Tensor) -> Tensor:
+def outputs(model: nn.Module, inputs: Inputs) -> Tensor:
     """Return what the model puts out, batch by batch."""
     with torch.no_grad():
-        return torch.cat([model(batch) for batch in input_batches(inputs, BATCH)])
+        return torch.cat([model(fitting_inputs(model, batch)) for batch in input_batches(inputs, BATCH)])
 
 
 def _mean_errors(found: Sequence[CorruptionErrors]) -> CorruptionErrors | None:

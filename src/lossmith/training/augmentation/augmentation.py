@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from lossmith.data.prepared import PreparedData
+from lossmith.data.sparse_rows import as_tensor
 from lossmith.expressions.nearest import nearest
 from lossmith.expressions.quotes import quote
 from lossmith.training.augmentation.framing import crop, cutout, flip
@@ -56,7 +57,7 @@ class Augmentation:
     def __init__(self, augment: str, seeds: Sequence[int], data: PreparedData) -> None:
         self._names = augmentations_of(augment)
         self._draws = [generator(seed, "augmentation") for seed in seeds]
-        known = data.inputs[data.train[:RANGE_ROWS]]
+        known = as_tensor(data.inputs[data.train[:RANGE_ROWS]])
         policy = Policy(known.amin((0, 2, 3)).view(-1, 1, 1), known.amax((0, 2, 3)).view(-1, 1, 1))
         self._changes: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
             "crop": crop,
@@ -67,7 +68,7 @@ class Augmentation:
 
     def __call__(self, batch: Batch) -> Batch:
         """Return the batch with other images of the same things."""
-        images = batch.inputs.flatten(0, 1)
+        images = as_tensor(batch.inputs).flatten(0, 1)
         widths = [AUGMENTATIONS[name] for name in self._names]
         shape = batch.inputs.shape[1], sum(widths)
         drawn = torch.cat([torch.rand(shape, generator=own, dtype=images.dtype) for own in self._draws])

@@ -25,7 +25,7 @@ class Model(NamedTuple):
 
     make: Callable[[Inputs], nn.Module]
     takes: str
-    """``anything`` but words, ``images``, ``words`` or ``tokens``."""
+    """``anything`` but words, ``sparse rows``, ``images``, ``words`` or ``tokens``."""
     summary: str
     smallest: int = 4
     """Pixels a side that images must have."""

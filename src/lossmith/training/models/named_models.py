@@ -3,8 +3,9 @@
 import math
 
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence
 
+from lossmith.data.prepared import PreparedData
+from lossmith.data.sparse_rows import SparseRows
 from lossmith.encoders.encoder import load_encoder
 from lossmith.encoders.model_folder import ModelFolder
 from lossmith.expressions.nearest import nearest
@@ -12,6 +13,8 @@ from lossmith.training.models.backbone import Backbone
 from lossmith.training.models.image_models import PUBLISHED_IMAGE_MODELS
 from lossmith.training.models.initialisation import Initialise, xavier_uniform
 from lossmith.training.models.model import Inputs, Model, model
+from lossmith.training.models.sparse_layers import Spread
+from lossmith.training.models.text_models import TEXT_MODELS
 
 __all__ = ["MODELS", "make_backbone"]
 
@@ -69,35 +72,6 @@ def _small_cnn(inputs: Inputs) -> nn.Module:
     return Backbone(*_two_convolutions(inputs, 16, 32, kernel=3, width=128), out_features=128)
 
 
-class LastState(nn.Module):
-    """Texts as numbers of words, 0 where a text is over, to what an LSTM remembers at the end of each."""
-
-    def __init__(self, vocabulary: int, width: int = 64) -> None:
-        super().__init__()
-        self.out_features = width
-        self.words = nn.Embedding(vocabulary, width, padding_idx=0)
-        self.memory = nn.LSTM(width, width, batch_first=True)
-
-    def forward(self, words: Tensor) -> Tensor:
-        """Return features ``(n, width)`` of words ``(n, length)``.
-
-        Args:
-            words: Numbers of words, 0 where a text is over.
-
-        Returns:
-            The features.
-        """
-        lengths = (words != 0).sum(1).clamp_min(1)
-        packed = pack_padded_sequence(self.words(words), lengths.cpu(), batch_first=True, enforce_sorted=False)
-        _, (last, _) = self.memory(packed)
-        return last[-1]  # type: ignore[no-any-return]
-
-
-def _lstm(inputs: Inputs) -> nn.Module:
-    """Words of 64 numbers and an LSTM of the same width."""
-    return LastState(inputs.vocabulary)
-
-
 def _encoder(inputs: Inputs) -> nn.Module:
     """The pretrained encoder of the data, trained further."""
     assert inputs.encoder is not None
@@ -111,14 +85,36 @@ MODELS: dict[str, Model] = {
     "small-cnn": model(_small_cnn, "images"),
     "cnn": model(_cnn, "images"),
     **PUBLISHED_IMAGE_MODELS,
-    "lstm": model(_lstm, "words"),
+    **TEXT_MODELS,
     "encoder": model(_encoder, "tokens"),
 }
 """Every model by name."""
 
 
+def backbone_for(name: str, data: PreparedData) -> nn.Module:
+    """Return the model of that name for the inputs of some data.
+
+    Args:
+        name: A model of the catalogue.
+        data: What it is to take.
+
+    Returns:
+        The backbone, as :func:`make_backbone` makes it.
+
+    Raises:
+        ValueError: If the model is unknown or does not take such inputs.
+    """
+    words = vocabulary_of(data.inputs)
+    return make_backbone(name, data.input_shape, vocabulary=words, encoder=data.encoder, sparse=data.is_sparse)
+
+
 def make_backbone(
-    name: str, input_shape: tuple[int, ...], *, vocabulary: int = 0, encoder: ModelFolder | None = None
+    name: str,
+    input_shape: tuple[int, ...],
+    *,
+    vocabulary: int = 0,
+    encoder: ModelFolder | None = None,
+    sparse: bool = False,
 ) -> nn.Module:
     """Return the model of that name without its final layer: features, ``out_features`` of them, of each input.
 
@@ -127,6 +123,7 @@ def make_backbone(
         input_shape: The shape of one input.
         vocabulary: The number of words, where inputs are words as numbers, and 0 where they are not.
         encoder: The pretrained encoder, where inputs are its tokens.
+        sparse: Whether inputs are sparse rows. A model that has no layer for them gets them written out.
 
     Returns:
         The backbone, with random weights; an encoder with its own.
@@ -153,11 +150,14 @@ def make_backbone(
         least = f"{smallest} x {smallest}"
         raise ValueError(f"make_backbone: {name} takes images (channels, height, width) of at least {least}, got {got}.")
     if takes == "anything" and vocabulary:
-        raise ValueError(f"make_backbone: {name} takes numbers, got {got}; only lstm takes words.")
-    return make(Inputs(tuple(input_shape), vocabulary, encoder))
+        raise ValueError(f"make_backbone: {name} takes numbers, got {got}; only an lstm takes words.")
+    if takes == "sparse rows" and not sparse:
+        raise ValueError(f"make_backbone: {name} takes texts as weighted n-grams, got {got}.")
+    made = make(Inputs(tuple(input_shape), vocabulary, encoder))
+    return made.insert(0, Spread()) if sparse and takes == "anything" and isinstance(made, nn.Sequential) else made
 
 
-def vocabulary_of(inputs: Tensor) -> int:
+def vocabulary_of(inputs: Tensor | SparseRows) -> int:
     """Return the number of words that inputs are numbered by, or 0 where they are not words.
 
     Args:
@@ -166,4 +166,4 @@ def vocabulary_of(inputs: Tensor) -> int:
     Returns:
         One more than the largest number, or 0.
     """
-    return 0 if inputs.is_floating_point() else int(inputs.max()) + 1
+    return 0 if isinstance(inputs, SparseRows) or inputs.is_floating_point() else int(inputs.max()) + 1

@@ -11,24 +11,26 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from lossmith.data.sparse_rows import Inputs, SparseRows
+
 __all__ = ["PRECISIONS", "computed", "takes_channels_last"]
 
 PRECISIONS = ("float32", "bfloat16")
 
 
-def computed(layers: Callable[[Tensor], Tensor], inputs: Tensor, precision: str, *, channels_last: bool) -> Tensor:
+def computed(layers: Callable[[Inputs], Tensor], inputs: Inputs, precision: str, *, channels_last: bool) -> Tensor:
     """Call layers in a precision.
 
     Args:
         layers: What is called.
-        inputs: A batch for each run, ``(runs, rows, ...)``.
+        inputs: A batch for each run, ``(runs, rows, ...)``, or sparse rows for all of them.
         precision: One of ``PRECISIONS``.
         channels_last: Whether images, of one run, are handed over with their channels last in memory.
 
     Returns:
         What the layers give, in single precision.
     """
-    if channels_last:
+    if channels_last and isinstance(inputs, Tensor):
         inputs = _channels_last(inputs.squeeze(0)).unsqueeze(0)
     if precision == "float32":
         return layers(inputs)
@@ -36,7 +38,7 @@ def computed(layers: Callable[[Tensor], Tensor], inputs: Tensor, precision: str,
         return layers(inputs).float()
 
 
-def takes_channels_last(model: nn.Module, images: Tensor) -> bool:
+def takes_channels_last(model: nn.Module, images: Inputs) -> bool:
     """Return whether a model has convolutions of images, and computes the same where channels are last in memory.
 
     A user's model may look at memory as it is, by ``view``, and then fails.
@@ -48,7 +50,11 @@ def takes_channels_last(model: nn.Module, images: Tensor) -> bool:
     Returns:
         True if it does.
     """
-    if images.dim() != 4 or not any(isinstance(module, nn.Conv2d) for module in model.modules()):
+    if (
+        isinstance(images, SparseRows)
+        or images.dim() != 4
+        or not any(isinstance(module, nn.Conv2d) for module in model.modules())
+    ):
         return False
     model.eval()
     try:

@@ -10,7 +10,8 @@ from lossmith.losses import CrossEntropyLoss
 from lossmith.objectives.objective import Objective
 from lossmith.training.job import Build, Job
 from lossmith.training.models.backbone import Backbone
-from lossmith.training.models.named_models import make_backbone, vocabulary_of
+from lossmith.training.models.named_models import backbone_for
+from lossmith.training.models.sparse_layers import fitting_inputs
 from lossmith.training.recipe import Recipe
 from lossmith.training.seeds import seeded
 from lossmith.training.stacks.arithmetic import takes_channels_last
@@ -50,8 +51,7 @@ def build_model(job: Job, data: PreparedData, recipe: Recipe, build: Build | Non
 def _initialised(job: Job, data: PreparedData, recipe: Recipe, build: Build | None) -> Built:
     with seeded(job.seed, "weights"):
         if build is None:
-            vocabulary = vocabulary_of(data.inputs)
-            network: nn.Module = make_backbone(recipe.model, data.input_shape, vocabulary=vocabulary, encoder=data.encoder)
+            network = backbone_for(recipe.model, data)
         else:
             network = build(data.input_shape, data.num_classes)
             _check_outputs(network, data)
@@ -76,7 +76,7 @@ def _check_outputs(network: nn.Module, data: PreparedData) -> None:
     """Raise an error unless a user's own model returns features, where it says so, or logits."""
     try:
         with torch.no_grad():
-            shape = tuple(network.eval()(data.inputs[data.train[:2]]).shape)
+            shape = tuple(network.eval()(fitting_inputs(network, data.inputs[data.train[:2]])).shape)
     except RuntimeError as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(f"build: the model fails on inputs of shape {data.input_shape}: {reason}") from error

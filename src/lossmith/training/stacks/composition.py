@@ -10,7 +10,7 @@ from lossmith.training.stacks.built_model import build_model
 from lossmith.training.stacks.stacked_losses import loss_key
 from lossmith.training.stacks.stacked_model import can_be_stacked
 
-__all__ = ["compose_stacks"]
+__all__ = ["by_seed", "compose_stacks"]
 
 LARGEST = 16
 """Runs in a stack. More do not fit into the cache together, and leave processors without work at the end of a study."""
@@ -18,6 +18,8 @@ LARGEST_RACE = 32
 """The same where trials compete: after the race a third of them is left."""
 WEIGHTS = 1 << 22
 """Weights in a stack, of all its runs; the optimiser and the gradient have as many again."""
+SPARSE_WEIGHTS = 1 << 25
+"""The same where a step reads a few of them only: what counts is memory, of which they take four times their own."""
 
 
 def compose_stacks(
@@ -38,17 +40,39 @@ def compose_stacks(
     Returns:
         Places in ``jobs``, a list for each stack.
     """
-    kinds: dict[Architecture, dict[str, list[int]]] = {}
-    for number, job in enumerate(jobs):
-        kinds.setdefault(architecture(job), {}).setdefault(loss_key(job), []).append(number)
     stacks: list[list[int]] = []
-    for groups in kinds.values():
-        numbers = [number for group in groups.values() for number in group]
+    for numbers in _of_one_kind(jobs, data):
         largest = _largest(jobs[numbers[0]], data, recipe, build, LARGEST_RACE if by_cell else LARGEST)
         units = _cells(jobs, numbers) if by_cell else [[number] for number in numbers]
         most = max(1, largest // max(map(len, units)))
         stacks += [[number for unit in part for number in unit] for part in _evenly(units, most)]
     return stacks
+
+
+def _of_one_kind(jobs: Sequence[Job], data: PreparedData) -> list[list[int]]:
+    """Return the jobs that may share a stack, those with equal losses together."""
+    kinds: dict[Architecture, dict[str, list[int]]] = {}
+    for number, job in enumerate(jobs):
+        kinds.setdefault(architecture(job), {}).setdefault(loss_key(job), []).append(number)
+    alike = ([number for group in groups.values() for number in group] for groups in kinds.values())
+    return [part for numbers in alike for part in by_seed(jobs, numbers, data).values()]
+
+
+def by_seed(jobs: Sequence[Job], numbers: Sequence[int], data: PreparedData) -> dict[int, list[int]]:
+    """Return jobs by their seed where rows are sparse, as those of a stack then share their batches; else all together.
+
+    Args:
+        jobs: The runs.
+        numbers: Places in ``jobs``.
+        data: What they are trained on.
+
+    Returns:
+        Places in ``jobs``, in their order.
+    """
+    parts: dict[int, list[int]] = {}
+    for number in numbers:
+        parts.setdefault(jobs[number].seed if data.is_sparse else 0, []).append(number)
+    return parts
 
 
 def _cells(jobs: Sequence[Job], numbers: list[int]) -> list[list[int]]:
@@ -64,7 +88,7 @@ def _largest(job: Job, data: PreparedData, recipe: Recipe, build: Build | None, 
     if not can_be_stacked(built, data):
         return 1
     weights = sum(parameter.numel() for parameter in built.model.parameters())
-    return max(1, min(most, WEIGHTS // max(1, weights)))
+    return max(1, min(most, (SPARSE_WEIGHTS if data.is_sparse else WEIGHTS) // max(1, weights)))
 
 
 def _evenly(units: list[list[int]], largest: int) -> list[list[list[int]]]:

@@ -7,15 +7,17 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
+from lossmith.data.sparse_rows import Inputs, SparseRows, as_tensor
 from lossmith.torch_compat import is_autocast_enabled
+from lossmith.training.models.sparse_layers import SparseLinear, Spread, bag
 from lossmith.training.stacks.dropout_masks import DropoutMasks
 
 __all__ = ["hides_dropout", "stacked_call", "tensors_under"]
 
-_ELEMENTWISE = (nn.ReLU, nn.Identity, nn.Tanh, nn.Sigmoid, nn.GELU, nn.SiLU, nn.Mish, nn.LeakyReLU, nn.ELU, nn.Softplus)
+_ELEMENTWISE = (nn.ReLU, nn.Identity, nn.Tanh, nn.Sigmoid, nn.GELU, nn.SiLU, nn.Mish, nn.LeakyReLU, nn.ELU, nn.Softplus, Spread)
 
 
-def stacked_call(module: nn.Module, tensors: Mapping[str, Tensor], inputs: Tensor, masks: DropoutMasks) -> Tensor:
+def stacked_call(module: nn.Module, tensors: Mapping[str, Tensor], inputs: Inputs, masks: DropoutMasks) -> Tensor:
     """Call a module with parameters and buffers of its own for each run.
 
     Linear layers, alone and in sequences, are batched products of matrices; dropout layers in sequences draw masks by the seed
@@ -24,7 +26,7 @@ def stacked_call(module: nn.Module, tensors: Mapping[str, Tensor], inputs: Tenso
     Args:
         module: The module, whose own tensors are not used.
         tensors: Parameters and buffers by name, each ``(runs, ...)``.
-        inputs: ``(runs, rows, ...)``.
+        inputs: ``(runs, rows, ...)``, or sparse rows that all runs see.
         masks: What dropout layers keep.
 
     Returns:
@@ -33,7 +35,9 @@ def stacked_call(module: nn.Module, tensors: Mapping[str, Tensor], inputs: Tenso
     if _is_sequence(module):
         for name, layer in module.named_children():
             inputs = stacked_call(layer, tensors_under(name, tensors), inputs, masks)
-        return inputs
+        return as_tensor(inputs)
+    if isinstance(inputs, SparseRows):
+        return _layer_of_sparse_rows(module, tensors, inputs)
     if type(module) is nn.Dropout:
         return masks.drop(inputs, module.p) if module.training else inputs
     if len(inputs) == 1:  # nothing to batch, so any module will do
@@ -42,6 +46,17 @@ def stacked_call(module: nn.Module, tensors: Mapping[str, Tensor], inputs: Tenso
         )
         return outputs.unsqueeze(0)
     return _layer_of_many(module, tensors, inputs)
+
+
+def _layer_of_sparse_rows(module: nn.Module, tensors: Mapping[str, Tensor], rows: SparseRows) -> Tensor:
+    if type(module) is SparseLinear:
+        return torch.stack([bag(rows, weight) for weight in tensors["weight"]]) + tensors["bias"].unsqueeze(1)
+    return torch.stack(
+        [
+            functional_call(module, {name: tensor[run] for name, tensor in tensors.items()}, rows)
+            for run in range(len(next(iter(tensors.values()))))
+        ]
+    )
 
 
 def _layer_of_many(module: nn.Module, tensors: Mapping[str, Tensor], inputs: Tensor) -> Tensor:

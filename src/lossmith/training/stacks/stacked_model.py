@@ -7,12 +7,15 @@ import torch
 from torch import Tensor, nn
 
 from lossmith.data.prepared import PreparedData
+from lossmith.data.sparse_rows import Inputs, SparseRows, as_tensor
 from lossmith.encoders.encoder import Encoder
 from lossmith.objectives.heads import DropoutLinear
 from lossmith.objectives.objective import Classifier
+from lossmith.training.models.sparse_layers import first_table
 from lossmith.training.stacks.arithmetic import computed
 from lossmith.training.stacks.built_model import Built, learned_parameters
 from lossmith.training.stacks.dropout_masks import DropoutMasks
+from lossmith.training.stacks.lazy_adamw import LazyAdamW
 from lossmith.training.stacks.stacked_layers import hides_dropout, stacked_call, tensors_under
 
 __all__ = ["StackedModel", "can_be_stacked"]
@@ -24,18 +27,24 @@ IMAGES_AT_ONCE = 1 << 7
 
 
 class StackedModel:
-    """Models of one architecture. ``weights`` ``(runs, size)`` has their parameters and, after them, their buffers."""
+    """Models of one architecture. ``weights`` ``(runs, size)`` has their parameters and, after them, their buffers.
 
-    def __init__(self, built: Sequence[Built], seeds: Sequence[int], precision: str = "float32") -> None:
+    With ``lazily`` the first layer of sparse rows has an optimiser of its own, and stands between parameters and buffers.
+    """
+
+    def __init__(self, built: Sequence[Built], seeds: Sequence[int], precision: str = "float32", *, lazily: bool = False) -> None:
         self.template: nn.Module = built[0].model
         self._precision = precision
         self._channels_last = built[0].channels_last and len(built) == 1
-        self.weights = torch.stack([_as_vector(own.model) for own in built])
+        self._takes_sparse = first_table(self.template) is not None
+        self._table = first_table(self.template) if lazily else None
         parameters = learned_parameters(self.template)
-        self._shapes = {name: tensor.shape for name, tensor in (parameters | _buffers(self.template)).items()}
-        self._names = list(parameters)
-        self.size = sum(parameter.numel() for parameter in parameters.values())
-        """How many of the weights are parameters."""
+        self._names = [name for name in parameters if name != self._table]
+        self.size = sum(parameters[name].numel() for name in self._names)
+        """How many of the weights are parameters that one gradient holds."""
+        ordered = {name: parameters[name] for name in (*self._names, *self._tables)} | _buffers(self.template)
+        self._shapes = {name: tensor.shape for name, tensor in ordered.items()}
+        self.weights = torch.stack([_as_vector(own.model, list(ordered)) for own in built])
         sizes = torch.tensor([parameters[name].numel() for name in self._names])
         self.decay = torch.stack(
             [torch.tensor([own.decay[name] for name in self._names]).repeat_interleave(sizes) for own in built]
@@ -49,6 +58,14 @@ class StackedModel:
             plain = nn.Linear(head.in_features, head.out_features, head.bias is not None, device="meta")
             self.template = Classifier(self.template.backbone, plain)
         self._require_gradients()
+        self.lazy: LazyAdamW | None = None
+        if self._table is not None:
+            self.lazy = LazyAdamW(self.leaves[self._table], torch.tensor([own.decay[self._table] for own in built]))
+
+    @property
+    def _tables(self) -> tuple[str, ...]:
+        """The name of what is trained lazily, if anything is."""
+        return () if self._table is None else (self._table,)
 
     def _require_gradients(self) -> None:
         views = self.tensors(self.weights)
@@ -89,15 +106,20 @@ class StackedModel:
         counters = {name: buffer.clone() for name, buffer in self.template.named_buffers() if not buffer.is_floating_point()}
         return {name: tensor[0].clone() for name, tensor in self.tensors(weights.unsqueeze(0)).items()} | counters
 
-    def logits(self, inputs: Tensor) -> Tensor:
+    def logits(self, inputs: Inputs) -> Tensor:
         """Return logits ``(runs, rows, classes)`` in the mode of the template, differentiable in the parameters.
 
         Args:
-            inputs: A batch for each run, ``(runs, rows, ...)``.
+            inputs: A batch for each run, ``(runs, rows, ...)``, or sparse rows for all of them.
 
         Returns:
             The logits.
         """
+        if isinstance(inputs, SparseRows):
+            inputs = self._for_all(inputs, len(self.weights))
+        if self.lazy is not None and isinstance(inputs, SparseRows):
+            columns, inputs = inputs.occurring()
+            self.leaves[str(self._table)] = self.lazy.read(columns)
         features = self._features(self.leaves, inputs)
         if self._kept_share < 1:
             features = features * self._masks.bernoulli(features, self._kept_share)
@@ -112,14 +134,30 @@ class StackedModel:
         Returns:
             A buffer that the next call overwrites.
         """
-        leaves = [self.leaves[name] for name in self._names]
+        leaves = [self.leaves[name] for name in (*self._names, *self._tables)]
         parts = torch.autograd.grad(losses, leaves, torch.ones_like(losses), materialize_grads=True)
+        if self._table is not None:
+            parts, self._table_gradient = parts[:-1], parts[-1]
         if self._gradient is None:
             self._gradient = torch.empty_like(self.parameters)
         # In the same place each time: fresh memory of this size costs more than the copy.
         return torch.cat([part.flatten(1) for part in parts], 1, out=self._gradient)
 
-    def predict(self, inputs: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
+    def move_table(self, rates: Tensor) -> None:
+        """Train the first layer of sparse rows by the last gradient, where it is trained lazily.
+
+        Args:
+            rates: The learning rates ``(runs, 1)``.
+        """
+        if self.lazy is not None:
+            self.lazy.step(self._table_gradient, rates)
+
+    def catch_up(self) -> None:
+        """Make ``weights`` what they are after all steps, where some were put off."""
+        if self.lazy is not None:
+            self.lazy.catch_up()
+
+    def predict(self, inputs: Inputs, rows: Tensor, weights: Tensor) -> Tensor:
         """Return the logits ``(runs, rows, classes)`` of some rows of the inputs.
 
         Args:
@@ -133,7 +171,7 @@ class StackedModel:
         tensors = self.tensors(weights)
         return self._in_blocks(lambda block: self._head(tensors, self._features(tensors, block)), inputs, rows, len(weights))
 
-    def features(self, inputs: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
+    def features(self, inputs: Inputs, rows: Tensor, weights: Tensor) -> Tensor:
         """Return what the final layer sees of some rows of the inputs, ``(runs, rows, features)``.
 
         Args:
@@ -147,7 +185,7 @@ class StackedModel:
         tensors = self.tensors(weights)
         return self._in_blocks(lambda block: self._features(tensors, block), inputs, rows, len(weights))
 
-    def classes(self, inputs: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
+    def classes(self, inputs: Inputs, rows: Tensor, weights: Tensor) -> Tensor:
         """Return the classes predicted for some rows of the inputs, ``(runs, rows)``; -1 where a logit is not finite.
 
         Args:
@@ -160,20 +198,27 @@ class StackedModel:
         """
         tensors = self.tensors(weights)
 
-        def predicted(block: Tensor) -> Tensor:
+        def predicted(block: Inputs) -> Tensor:
             logits = self._head(tensors, self._features(tensors, block))
             return torch.where(logits.isfinite().all(2), logits.argmax(2), -1)
 
         return self._in_blocks(predicted, inputs, rows, len(weights))
 
-    def _in_blocks(self, call: Callable[[Tensor], Tensor], inputs: Tensor, rows: Tensor, runs: int) -> Tensor:
+    def _in_blocks(self, call: Callable[[Inputs], Tensor], inputs: Inputs, rows: Tensor, runs: int) -> Tensor:
         self.template.eval()
         size = IMAGES_AT_ONCE if self._channels_last else min(512, max(64, ROWS_AT_ONCE // runs))
         with torch.inference_mode():
-            parts = [call(block.expand(runs, *block.shape)) for block in (inputs[some] for some in torch.split(rows, size))]
+            parts = [call(self._for_all(inputs[some], runs)) for some in torch.split(rows, size)]
         return torch.cat(parts, 1)  # outside, so that it is a tensor like any other
 
-    def _features(self, tensors: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
+    def _for_all(self, rows: Inputs, runs: int) -> Inputs:
+        """Return rows that all runs see, as :func:`stacked_call` takes them."""
+        if isinstance(rows, SparseRows) and self._takes_sparse:
+            return rows
+        whole = as_tensor(rows)
+        return whole.expand(runs, *whole.shape)
+
+    def _features(self, tensors: Mapping[str, Tensor], inputs: Inputs) -> Tensor:
         """Return what the final layer sees, or the logits of a model that has them from its last layer."""
         module, own = self.template, tensors
         if isinstance(module, Classifier):
@@ -195,6 +240,8 @@ class StackedModel:
         self.weights = self.weights[runs]
         self._masks.keep(runs)
         self._require_gradients()
+        if self.lazy is not None:
+            self.lazy.keep(runs, self.leaves[str(self._table)])
 
 
 def can_be_stacked(built: Built, data: PreparedData) -> bool:
@@ -220,7 +267,7 @@ def can_be_stacked(built: Built, data: PreparedData) -> bool:
     inputs = data.inputs[rows]
     try:
         model.template.train()
-        model.gradient(model.logits(inputs.expand(2, *inputs.shape)).sum((1, 2)))
+        model.gradient(model.logits(model._for_all(inputs, 2)).sum((1, 2)))
         together = model.predict(data.inputs, rows, model.weights)
     except (RuntimeError, ValueError, TypeError):  # what torch.func raises where it cannot map a module
         return False
@@ -239,6 +286,6 @@ def _buffers(model: nn.Module) -> dict[str, Tensor]:
     return frozen | {name: buffer for name, buffer in model.named_buffers() if buffer.is_floating_point()}
 
 
-def _as_vector(model: nn.Module) -> Tensor:
-    tensors = [*learned_parameters(model).values(), *_buffers(model).values()]
-    return torch.cat([tensor.detach().flatten() for tensor in tensors])
+def _as_vector(model: nn.Module, names: Sequence[str]) -> Tensor:
+    tensors = learned_parameters(model) | _buffers(model)
+    return torch.cat([tensors[name].detach().flatten() for name in names])
