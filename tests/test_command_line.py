@@ -16,6 +16,7 @@ from lossmith.lazy_names import lazy_names
 from lossmith.losses.contract.options import Options
 from lossmith.objectives import OBJECTIVES, SCHEDULES, make_objective
 from lossmith.objectives.published import PRESETS
+from lossmith.recipes import RECIPES
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess:
@@ -25,7 +26,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
 def test_help_does_not_import_torch():
     code = "import sys; from lossmith.command_line import main\ntry: main(['--help'])\nfinally: assert 'torch' not in sys.modules"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
-    assert "list every loss and objective" in result.stdout
+    assert "list every loss, objective and recipe" in result.stdout
 
 
 def test_importing_the_package_does_not_import_torch_but_using_it_does():
@@ -44,11 +45,12 @@ def test_only_torch_and_numpy_are_imported_by_the_losses():
 
 
 @pytest.mark.parametrize("columns", ["80", "160"])
-def test_list_names_every_loss_objective_and_schedule(columns, capsys, monkeypatch):
+def test_list_names_every_loss_objective_schedule_and_recipe(columns, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
     assert main(["list"]) == 0
-    losses, objectives, schedules = (part.splitlines() for part in capsys.readouterr().out.rstrip().split("\n\n"))
-    for listed, names in ((losses, LOSSES), (objectives[1:], OBJECTIVES), (schedules[1:], SCHEDULES)):
+    losses, objectives, schedules, recipes = (part.splitlines() for part in capsys.readouterr().out.rstrip().split("\n\n"))
+    catalogue = ((losses, LOSSES), (objectives[1:], OBJECTIVES), (schedules[1:], SCHEDULES), (recipes[1:], RECIPES))
+    for listed, names in catalogue:
         assert [line.split("(")[0].split()[0] for line in listed] == list(names)
 
 
@@ -116,14 +118,15 @@ def test_show_objective_with_a_wrong_parameter(capsys):
 
 def test_show_knows_which_objective_was_meant(capsys):
     assert main(["show", "cosine-soft"]) == 2
-    assert "unknown loss, objective or schedule 'cosine-soft'; did you mean 'cosine-softmax'?" in capsys.readouterr().err
+    assert "unknown loss, objective, schedule or recipe 'cosine-soft'; did you mean 'cosine-softmax'?" in capsys.readouterr().err
 
 
 def test_as_a_module():
     result = run("show", "gec")
     assert result.returncode == 2
     assert (
-        result.stderr == "lossmith: unknown loss, objective or schedule 'gec'; did you mean 'gce'? 'lossmith list' names all.\n"
+        result.stderr
+        == "lossmith: unknown loss, objective, schedule or recipe 'gec'; did you mean 'gce'? 'lossmith list' names all.\n"
     )
 
 
@@ -139,7 +142,7 @@ def test_a_missing_file_is_named_without_numbers(tmp_path, capsys):
 
 
 NAMESPACES = (
-    *("analysis", "data", "losses", "numerics", "objectives", "plots", "report"),
+    *("analysis", "data", "losses", "numerics", "objectives", "plots", "recipes", "report"),
     *("statistics", "studies", "theory", "training"),
 )
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import lossmith
 from lossmith.command_line import main
 from lossmith.studies.setting_checks import CHECKS, checked
-from lossmith.studies.settings import LOADING, read_settings, settings_from
+from lossmith.studies.settings import LOADING, settings_from
+from lossmith.studies.settings_file import read_settings
 from lossmith.training.recipe import Recipe
 
 NESTED = {"a": [1, {"b": None}]}
@@ -27,11 +28,30 @@ WRONG = {
     "rates": ([], [0], ["x"], [math.inf], [math.nan], [10**400], NESTED, [[0.1]], True, [-1], "1e999"),
     "trials": (*WHOLES, 0),
     "decays": ([], [-1], ["x"], [math.inf], [math.nan], [10**400], NESTED, [[0.1]], True),
+    "loss_rates": (
+        [],
+        {},
+        7,
+        True,
+        [0.1],
+        "0.1",
+        "ce",
+        "ce=",
+        "ce=x",
+        "ce=0",
+        "=0.1",
+        "gce(q=0.5)",
+        NESTED,
+        {1: 0.1},
+        {"ce": []},
+    ),
+    "loss_decays": ([], {}, 7, True, [0.1], "0.1", "ce=-1", NESTED, {"ce": math.nan}, {"ce": [[0.1]]}),
     "tune": ([], [1], NESTED, 7, "all", [["parameters"]]),
     "tune_on": (*TEXTS, "all"),
     "metric": (*TEXTS, "all"),
     "class_weight": (*TEXTS, "all"),
     "draws": (*TEXTS, "all"),
+    "published": TEXTS,
     "minutes": (*NUMBERS, 0),
     "train_rows": (*WHOLES, 0),
     "references": (0, 1, "true", None, [], NESTED),

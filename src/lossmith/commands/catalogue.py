@@ -11,21 +11,24 @@ from lossmith.losses import LOSSES, ClassificationLoss, WeightedSum, make_loss
 from lossmith.objectives.named_objectives import OBJECTIVES, PRESETS_OF_A_LOSS, make_objective
 from lossmith.objectives.named_schedules import SCHEDULES, make_schedule
 from lossmith.objectives.published import DATA_SETS, PRESETS
+from lossmith.recipes import RECIPES, PublishedRecipe
 
 __all__ = ["description", "listing"]
 
 
 def listing(columns: int = 160) -> str:
-    """Return a line of at most ``columns`` characters for each loss, objective and schedule: how it is written, what it is."""
+    """Return a line of at most ``columns`` characters for each loss, objective, schedule and recipe: its name, what it is."""
     written_out = columns >= 120
     losses = [(repr(loss()) if written_out else name, _summary(loss)) for name, loss in LOSSES.items()]
     objectives = [(_call(name) if written_out else name, _summary(factory)) for name, factory in OBJECTIVES.items()]
     schedules = [(name, _summary(schedule).removeprefix("Return ")) for name, schedule in SCHEDULES.items()]
+    recipes = [(name, recipe.summary) for name, recipe in RECIPES.items()]
     width = max(len(written) for written, _ in losses + objectives)
     titles = {
         "": losses,
         "\n\nObjectives, for lossmith.make_objective, which takes every loss, too:\n": objectives,
         "\n\nSchedules of parameters, for scheduled(LOSS, PARAMETER=SCHEDULE) and lossmith.LossScheduler:\n": schedules,
+        "\n\nRecipes of papers, for lossmith compare --recipe NAME:\n": recipes,
     }
     return "".join(f"{title}{_lines(rows, width, columns)}" for title, rows in titles.items())
 
@@ -42,15 +45,17 @@ def _call(objective: str) -> str:
 
 
 def description(expression: str) -> str:
-    """Return the documentation of one loss with its parameters, their values and ranges, or of an objective."""
+    """Return the documentation of one loss with its parameters, their values and ranges, or of an objective or a recipe."""
+    if expression.strip() in RECIPES:
+        return _recipe_description(RECIPES[expression.strip()])
     name = expression.partition("(")[0].partition("@")[0].strip()
     if name in OBJECTIVES:
         return _objective_description(name, expression.strip())
     if name in SCHEDULES:
         return _schedule_description(expression.strip(), SCHEDULES[name])
     if re.fullmatch(r"[a-z][\w-]*", name) and name not in LOSSES:
-        hint = nearest(name, [*LOSSES, *OBJECTIVES, *SCHEDULES])
-        raise ValueError(f"unknown loss, objective or schedule {name!r}{hint} 'lossmith list' names all.")
+        hint = nearest(name, [*LOSSES, *OBJECTIVES, *SCHEDULES, *RECIPES])
+        raise ValueError(f"unknown loss, objective, schedule or recipe {name!r}{hint} 'lossmith list' names all.")
     made = make_objective(expression).loss if name in PRESETS else make_loss(expression)
     loss, name = type(made), made.name
     parts = [f"{made}: lossmith.{loss.__name__}", _without_arguments(_documentation(loss)), _parameters(made)]
@@ -74,6 +79,31 @@ def _schedule_description(expression: str, made_by: Callable[..., object]) -> st
         make_schedule(expression)  # for its errors
     title = f"{expression}: a schedule, for lossmith.objectives.make_schedule and scheduled(LOSS, PARAMETER={expression})"
     return f"{title}\n\n{_documentation(made_by).removeprefix('Return ')}"
+
+
+def _recipe_description(recipe: PublishedRecipe) -> str:
+    data = f"on {recipe.data}" if recipe.data else "on data of your own"
+    losses = [f"  {loss.expression}{_trained_with(loss.rate, loss.decay)}" for loss in recipe.losses]
+    settings = [f"  {name} = {_listed(value)}" for name, value in recipe.settings.items()]
+    differs = [f"  - {difference}" for difference in recipe.differs]
+    parts = (
+        [f"{recipe.name}: a recipe, for lossmith compare --recipe {recipe.name}, {data}", f"{recipe.summary}."],
+        ["Losses:", *losses],
+        ["Settings, of which every option that is given replaces one:", *settings],
+        ["Where it differs from the paper, and what the paper does not say:", *differs] if differs else [],
+        [f"Reference: {recipe.reference}."],
+    )
+    return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+def _trained_with(rate: float | None, decay: float | None) -> str:
+    known = {"learning rate": rate, "weight decay": decay}
+    words = ", ".join(f"{name} {number:g}" for name, number in known.items() if number is not None)
+    return f": {words}" if words else ""
+
+
+def _listed(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
 def _objective_parameter(parameter: inspect.Parameter) -> str:

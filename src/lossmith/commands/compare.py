@@ -40,6 +40,7 @@ def _add_study(group: Any) -> None:
         metavar="LIST",
         help="losses or objectives, such as ce,gce(q=0.5); the first is the baseline",
     )
+    group.add_argument("--recipe", metavar="NAME", help="train as a paper did, such as staats-fashion; 'lossmith list' names all")
     group.add_argument("--noise", metavar="LIST", help="such as 0,0.2,pair(0.3) (default: 0,0.2)")
     group.add_argument("--seeds", type=int, metavar="N", help="replicates, each with its own split (default: what fits)")
     group.add_argument("--metric", metavar="NAME", help="accuracy, balanced-accuracy, macro-f1, nll, brier or top5")
@@ -47,6 +48,8 @@ def _add_study(group: Any) -> None:
     group.add_argument("--trials", type=int, metavar="N", help="settings tried for each loss, noise and replicate (default: 9)")
     group.add_argument("--rates", metavar="LIST", help="learning rates to try instead of rates drawn from the usual range")
     group.add_argument("--decays", metavar="LIST", help="weight decays to try instead of decays drawn from the usual range")
+    group.add_argument("--loss-rates", metavar="LIST", help="a learning rate for each loss, such as ce=0.1,gce=0.3")
+    group.add_argument("--loss-decays", metavar="LIST", help="the same of weight decays")
     group.add_argument("--tune", metavar="WHAT", help="settings, or also the losses' own parameters")
     group.add_argument("--tune-on", metavar="WHERE", help="choose on each noise's own rows, or on clean labels as papers do")
     group.add_argument("--class-weight", metavar="HOW", help="none, or balanced: rare classes weigh more")
@@ -129,7 +132,7 @@ def _add_output(group: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Compare, print the table and the recommendation, and name the report."""
-    from lossmith.studies.settings import read_settings
+    from lossmith.studies.settings_file import read_settings
 
     given = {name: value for name, value in vars(options).items() if name != "run"}
     how: dict[str, Any] = {name: given.pop(name) for name in _NOT_SETTINGS if name in given}

@@ -4,7 +4,7 @@ import argparse
 import shutil
 
 NAME = "list"
-HELP = "list every loss and objective: name, parameters, what it is"
+HELP = "list every loss, objective and recipe: name, parameters, what it is"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,15 +1,15 @@
-"""``lossmith show LOSS``."""
+"""``lossmith show NAME``."""
 
 import argparse
 
 NAME = "show"
-HELP = "show one loss, objective or schedule: formula, parameters, when to use it, reference"
+HELP = "show one loss, objective, schedule or recipe: formula, parameters, when to use it, reference"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take a loss."""
     parser.add_argument(
-        "name", metavar="LOSS", help="a loss, objective or schedule, such as gce, '1.0*nce + 20*mae' or cosine-softmax"
+        "name", metavar="NAME", help="a loss, objective, schedule or recipe, such as gce, '1.0*nce + 20*mae' or staats-fashion"
     )
 
 

@@ -119,7 +119,7 @@ def resumed(folder: Path, *, workers: int | None = None) -> Comparison:
 
 
 def compare(
-    data: Any = "digits",
+    data: Any = None,
     *,
     losses: Losses | None = None,
     noise: Iterable[Any] | float | str | None = None,
@@ -138,7 +138,7 @@ def compare(
     has finished already are not trained again.
 
     Args:
-        data: A file, a folder, the name of a data set, a data frame, or arrays.
+        data: A file, a folder, the name of a data set, a data frame, or arrays; by default digits, or the data of the ``recipe``.
         losses: What is compared, by name or as a list; the first is the baseline. By default seven losses.
         noise: Kinds or rates of label noise.
         model: The name of a model, or a function that makes one.
@@ -146,7 +146,7 @@ def compare(
         output: The folder of the study; by default one below ``studies`` that is free.
         workers: How many processes train; by default one a core.
         progress: Whether to show a progress bar.
-        **settings: All others, such as ``trials``, ``metric``, ``minutes``, ``epochs`` or ``keep``.
+        **settings: All others, such as ``recipe``, ``trials``, ``metric``, ``minutes``, ``epochs`` or ``keep``.
 
     Returns:
         The study, with its results.
@@ -165,7 +165,7 @@ def compare(
     build = model if callable(model) else None
     _check_output(output)
     given = {
-        "data": os.fspath(data) if isinstance(data, str | Path) else "",
+        "data": None if data is None else os.fspath(data) if isinstance(data, str | Path) else "",
         "losses": list(named) or None,
         "noise": noise,
         "model": build.__name__ if build else model,
@@ -174,9 +174,10 @@ def compare(
     }
     plan = settings_from({name: value for name, value in given.items() if value is not None})
     plan.check_objectives(own)
+    source = plan.data if data is None else data
     with texts_display() if progress else nullcontext() as on_texts:
-        read = load_data(data, **plan.loading, on_texts=on_texts)
-    brought = {"losses": own, "build": build, "workers": workers, "source": data}
+        read = load_data(source, **plan.loading, on_texts=on_texts)
+    brought = {"losses": own, "build": build, "workers": workers, "source": source}
     comparison = _with_model(plan, read, Path(output) if output else None, **brought)
     with progress_display() if progress else nullcontext() as display:
         return comparison.train(display)

@@ -18,6 +18,7 @@ from lossmith.expressions.limits import is_whole
 from lossmith.expressions.quotes import quote
 from lossmith.objectives.named_objectives import make_objective
 from lossmith.objectives.objective import Objective
+from lossmith.recipes import recipe_named
 from lossmith.statistics.wording import counted, spoken
 from lossmith.studies.brought import identity_of
 from lossmith.studies.cost import measured_cost, trainings_of
@@ -26,6 +27,7 @@ from lossmith.studies.progress import ProgressDisplay, duration
 from lossmith.studies.rehearsal import warnings_about
 from lossmith.studies.replicates import Replicates, overlap_of
 from lossmith.studies.settings import Settings
+from lossmith.studies.settings_words import command, deviations
 from lossmith.studies.storage.store import Store, StoreError
 from lossmith.studies.storage.stored_study import stored_settings
 from lossmith.studies.study import FILE, REPORT, Study
@@ -141,7 +143,7 @@ class Comparison:
             "fingerprint": data.fingerprint(),
             "shrunk": self.plan.shrunk if self.plan else "",
             "versions": _versions(),
-            "command": self.settings.command(self.folder),
+            "command": command(self.settings, self.folder),
             "from_python": self._brought_from_python(),
             "brought": identity_of(self.losses, self.build),
             "directory": os.getcwd(),
@@ -160,6 +162,8 @@ class Comparison:
         lines = {
             "data": f"{data.name}: {parts} rows of shape {data.input_shape}, {data.num_classes} classes",
             "notes": "\n          ".join(self.notes()),
+            "recipe": _recipe_text(settings),
+            "differs": "\n          ".join(deviations(settings)),
             "losses": ", ".join(settings.losses),
             "noise": ", ".join(settings.noise),
             "training": f"{recipe.model}, {recipe.epochs} epochs of batches of {recipe.batch_size}, {recipe.optimizer}",
@@ -179,8 +183,10 @@ class Comparison:
     def _tuning_text(self) -> str:
         settings = self.settings
         if not settings.searched:
-            return ""
-        what = "learning rate and weight decay" if not settings.rates or settings.decays else "learning rate"
+            return _given_settings_text(settings)
+        decays = max(len(settings.decays_of(loss)) for loss in settings.losses)  # 0 where they are drawn
+        drawn = not settings.gives_rates and decays == 0
+        what = "learning rate and weight decay" if drawn or decays > 1 else "learning rate"
         also = " and parameters of the loss" if "parameters" in settings.tune else ""
         where = "on clean labels" if settings.tune_on == "clean" else "at each noise on rows as noisy"
         return f"{settings.trials_of_a_cell} trials of {what}{also} for each loss, chosen {where} by {spoken(settings.metric)}"
@@ -203,12 +209,32 @@ class Comparison:
         return f"{done}. Go on with: lossmith resume {self.folder}"
 
 
+def _given_settings_text(settings: Settings) -> str:
+    """Return the learning rate and weight decay of each loss, where there is only one."""
+    if not settings.gives_rates:
+        return ""
+    of_losses = {loss: (settings.rates_of(loss)[0], *(settings.decays_of(loss) or (0.0,))) for loss in settings.losses}
+    texts = {loss: f"learning rate {rate:g}, weight decay {decay:g}" for loss, (rate, decay) in of_losses.items()}
+    if len(set(texts.values())) == 1:
+        return f"none: {texts[settings.losses[0]]}"
+    return "none:\n          " + "\n          ".join(f"{loss}: {text}" for loss, text in texts.items())
+
+
+def _recipe_text(settings: Settings) -> str:
+    if not settings.published:
+        return ""
+    recipe = recipe_named(settings.published)
+    return f"{recipe.name}: {recipe.summary}\n          {recipe.reference}"
+
+
 def _extends(value: Any, stored: Any, name: str) -> bool:
     """Return whether a setting is what it was, or more of it where more can be added."""
     if name == "cache":  # makes no difference to what is found
         return True
     if name == "seeds":
         return bool(value >= stored)
+    if name in ("loss_rates", "loss_decays"):
+        return bool({**(stored or {}), **value} == value)
     if name in ("losses", "noise"):
         return tuple(value[: len(stored)]) == tuple(stored)
     return bool(value == stored)

@@ -52,7 +52,7 @@ class _References:
 def race_of(settings: Settings) -> Race | None:
     """Return how trials compete: after a third of the epochs the better third goes on; None where there are few of either."""
     epochs, trials = settings.recipe.epochs, settings.trials_of_a_cell
-    if epochs < 3 or trials < 4 or settings.rates:
+    if epochs < 3 or trials < 4 or settings.gives_rates:
         return None
     return Race(-(-epochs // 3), -(-trials // 3), partial(score_of, settings.metric))
 

@@ -101,6 +101,30 @@ def _joined(name: str, value: Any) -> str:
     return ",".join(_list(_text)(name, value))
 
 
+def _by_loss(item: Check) -> Check:
+    """Take numbers by the name of a loss: a dictionary, or text such as ``ce=0.1, gce(q=0.5)=0.3``."""
+
+    def check(name: str, value: Any) -> dict[str, tuple[float, ...]]:
+        given = _pairs(name, value) if isinstance(value, str) else value
+        if not isinstance(given, Mapping) or not all(isinstance(loss, str) for loss in given):
+            raise _refused(name, "numbers by the name of a loss, such as ce=0.1", value)
+        if not given:
+            raise ValueError(f"compare: {name} must name at least one, got none.")
+        return {loss: _list(item)(name, numbers) for loss, numbers in given.items()}
+
+    return check
+
+
+def _pairs(name: str, text: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for pair in split_list(text):
+        loss, equals, number = pair.rpartition("=")
+        if not equals or not loss.strip() or loss.count("(") != loss.count(")"):
+            raise _refused(name, "numbers by the name of a loss, such as ce=0.1", text)
+        found.setdefault(loss.strip(), []).append(number.strip())
+    return found
+
+
 def _rate(name: str, value: Any) -> float:
     number = _number(name, value)
     if number <= 0:
@@ -169,11 +193,14 @@ CHECKS: dict[str, Check] = {
     "trials": _COUNT,
     "rates": _list(_rate),
     "decays": _list(_decay),
+    "loss_rates": _by_loss(_rate),
+    "loss_decays": _by_loss(_decay),
     "tune": _list(_text),
     "tune_on": _text,
     "metric": _text,
     "class_weight": _text,
     "draws": _text,
+    "published": _text,
     "minutes": _within(Limits(0.0, low_open=True)),
     "train_rows": _COUNT,
     "references": _truth,

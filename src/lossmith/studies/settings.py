@@ -1,34 +1,30 @@
 """What a study is to do, as it is written on the command line, in a file, or in Python."""
 
 import inspect
-import os
-import shlex
-import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any
 
 from lossmith.data import load_data, make_noise
 from lossmith.expressions.limits import is_whole
 from lossmith.expressions.nearest import nearest
-from lossmith.expressions.quotes import quote, shortened
+from lossmith.expressions.quotes import quote
 from lossmith.objectives.named_objectives import make_objective
 from lossmith.objectives.schedules import Schedule
+from lossmith.recipes import recipe_named
 from lossmith.studies.measures import METRICS
 from lossmith.studies.setting_checks import checked, split_list
 from lossmith.studies.usual_training import UNFINISHED, completed_recipe
 from lossmith.training.recipe import Cell, Recipe
 
-__all__ = ["CLEAN", "Settings", "read_settings", "settings_from", "split_list"]
+__all__ = ["CLEAN", "Settings", "settings_from", "split_list"]
 
 CLEAN = repr(make_noise("0"))
 """The labels as they are."""
 
 LOSSES = ("ce", "focal", "label-smoothing", "sce", "gce", "bi-tempered", "logit-bias(mae)")
 """The losses that are compared unless others are named."""
-_LONGEST_FILE = 2**20  # bytes; a study is written in a few hundred
 MOST_RUNS = 1_000_000
 """The trainings of one study."""
 LOADING = tuple(
@@ -58,6 +54,10 @@ class Settings:
     """The learning rates that are tried, instead of rates drawn from the usual range of the optimizer."""
     decays: tuple[float, ...] = ()
     """The weight decays that are tried, instead of decays drawn from the usual range."""
+    loss_rates: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """The learning rates that are tried for a loss instead of ``rates``, by its name; as many for each loss."""
+    loss_decays: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """The same of weight decays."""
     tune: tuple[str, ...] = ("settings",)
     """What is tuned: ``settings`` (learning rate and weight decay), and ``parameters`` of the losses, too."""
     tune_on: str = "own"
@@ -76,6 +76,8 @@ class Settings:
     """Whether classical models are trained beside the losses."""
     clean_validation: bool = False
     """Whether the validation split keeps its labels where the training split's are corrupted."""
+    published: str = ""
+    """The recipe of a paper that the other settings come from, by its name; empty where there is none."""
     loading: Mapping[str, Any] = field(default_factory=dict)
     recipe: Recipe = UNFINISHED
 
@@ -85,6 +87,8 @@ class Settings:
         set_(self, "noise", tuple(dict.fromkeys(repr(make_noise(noise)) for noise in self.noise)))
         set_(self, "rates", tuple(float(rate) for rate in self.rates))
         set_(self, "decays", tuple(float(decay) for decay in self.decays))
+        for name in ("loss_rates", "loss_decays"):
+            set_(self, name, {loss: tuple(map(float, numbers)) for loss, numbers in getattr(self, name).items()})
         set_(self, "tune", ("settings", *(what for what in dict.fromkeys(self.tune) if what != "settings")))
         set_(self, "metric", self.metric.replace("-", "_"))
         self._check()
@@ -112,12 +116,27 @@ class Settings:
             raise ValueError(f"compare: rates must be > 0, got {min(self.rates)!r}.")
         if not all(decay >= 0 for decay in self.decays):
             raise ValueError(f"compare: decays must be >= 0, got {min(self.decays)!r}.")
-        if self.tune_on == "clean" and CLEAN not in self.noise:
+        self._check_settings_of_losses()
+        if self.tuned_noise == (CLEAN,) and CLEAN not in self.noise:
             raise ValueError(f"compare: tune_on 'clean' needs noise 0 among the noises, got {', '.join(self.noise)}.")
         if self.planned() > MOST_RUNS:
             raise ValueError(
                 f"compare: a study must have {MOST_RUNS:,} runs at most, got {quote(self.planned())}; take fewer seeds."
             )
+
+    def _check_settings_of_losses(self) -> None:
+        """Raise an error unless every loss has as many settings to try as the others."""
+        if not self.losses:
+            return
+        for name in ("loss_rates", "loss_decays"):
+            for loss in getattr(self, name):
+                if loss not in self.losses:
+                    hint = nearest(loss, self.losses)
+                    raise ValueError(f"compare: {name} must name losses of the study, got {quote(loss)}{hint}")
+        trials = {loss: len(self.rates_of(loss)) * max(1, len(self.decays_of(loss))) for loss in self.losses}
+        if self.gives_rates and len(set(trials.values())) > 1:
+            counts = ", ".join(f"{count} for {loss}" for loss, count in trials.items())
+            raise ValueError(f"compare: loss_rates and loss_decays must give every loss as many trials, got {counts}.")
 
     def completed(self, model: str, num_classes: int, train_rows: int, augment: str = "none") -> "Settings":
         """Return the settings with what depends on the data filled in, where it was not given.
@@ -155,14 +174,28 @@ class Settings:
     @property
     def trials_of_a_cell(self) -> int:
         """How many settings are tried for a loss, noise and replicate."""
-        if self.rates:
-            return len(self.rates) * max(1, len(self.decays))
+        if self.gives_rates:  # as many for every loss
+            loss = next(iter(self.losses or self.loss_rates), "")
+            return len(self.rates_of(loss)) * max(1, len(self.decays_of(loss)))
         return self.trials or USUAL_TRIALS
 
     @property
+    def gives_rates(self) -> bool:
+        """Return whether the learning rates are the user's, and not drawn."""
+        return bool(self.rates or self.loss_rates)
+
+    def rates_of(self, loss: str) -> tuple[float, ...]:
+        """Return the learning rates that are tried for a loss; none where they are drawn."""
+        return self.loss_rates.get(loss, self.rates)
+
+    def decays_of(self, loss: str) -> tuple[float, ...]:
+        """Return the weight decays that are tried for a loss; none where they are drawn."""
+        return self.loss_decays.get(loss, self.decays)
+
+    @property
     def tuned_noise(self) -> tuple[str, ...]:
-        """The noises on which settings are chosen."""
-        return (CLEAN,) if self.tune_on == "clean" else self.noise
+        """The noises on which settings are chosen; all of them where there is nothing to choose."""
+        return (CLEAN,) if self.tune_on == "clean" and self.searched else self.noise
 
     @property
     def cells(self) -> list[Cell]:
@@ -199,28 +232,16 @@ class Settings:
                 if same != loss:
                     raise ValueError(f"compare: losses must differ, got {quote(same)} and {quote(loss)}, which are the same.")
 
-    def command(self, output: Path) -> str:
-        """Return the command that does this study again."""
-        default = Settings(data=self.data)
-        changed = {name: value for name, value in self.flat().items() if value != default.flat().get(name)}
-        words = ["lossmith", "compare", self.data]
-        for name, value in changed.items():
-            option = f"--{name.replace('_', '-')}"
-            words += [option] if value is True else [f"--no-{option[2:]}"] if value is False else [option, _written(value)]
-        return shlex.join([*words, "--output", os.fspath(output)])
-
     def flat(self) -> dict[str, Any]:
         """Return every setting but the data by the name it has in a file and on the command line."""
-        own = {name: value for name, value in vars(self).items() if name not in ("data", "loading", "recipe")}
-        return {**own, **self.loading, **vars(self.recipe)}
-
-
-def _written(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+        own = {name: value for name, value in vars(self).items() if name not in ("data", "published", "loading", "recipe")}
+        return {"recipe": self.published, **own, **self.loading, **vars(self.recipe)}
 
 
 def settings_from(values: Mapping[str, Any]) -> Settings:
     """Make settings from names and values, of which the recipe's and the data's stand beside the others.
+
+    ``recipe`` is the name of a paper's recipe, which sets what is not given.
 
     Args:
         values: Settings by name, as they stand in a TOML file.
@@ -237,6 +258,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
     """
     of_recipe = {known.name for known in fields(Recipe)}
     own = {known.name for known in fields(Settings)} - {"recipe", "loading"}
+    values = _with_recipe(values)
     for name in values:
         if name not in own | of_recipe | set(LOADING):
             raise ValueError(f"compare: unknown setting {quote(name)}{nearest(name, sorted(own | of_recipe | set(LOADING)))}")
@@ -246,36 +268,14 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
     return Settings(**{name: value for name, value in given.items() if name in own}, loading=loading, recipe=recipe)
 
 
-def read_settings(file: Path) -> dict[str, Any]:
-    """Read a study that is written down in TOML. Paths in it are relative to the file.
-
-    Args:
-        file: The file.
-
-    Returns:
-        The settings by name, as :func:`settings_from` takes them.
-
-    Raises:
-        ValueError: If the file is no TOML.
-    """
-    values = _toml(file)
-    for name in ("data", "test", "validation", "encoder"):
-        written = values.get(name)
-        if isinstance(written, str) and "\0" not in written and (file.parent / written).exists():
-            values[name] = os.fspath(file.parent / written)
-    return values
-
-
-def _toml(file: Path) -> dict[str, Any]:
-    if file.is_fifo():  # which would never end
-        raise ValueError(f"{file}: must be a file, got a pipe.")
-    if file.is_file() and file.stat().st_size > _LONGEST_FILE:
-        raise ValueError(f"{file}: a study must be written in {_LONGEST_FILE:,} bytes at most, got {file.stat().st_size:,}.")
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        raise ValueError(f"{file}: must be UTF-8 text, got something else.") from None
-    except ValueError as error:
-        raise ValueError(f"{file}: {shortened(str(error))}") from error
-    except RecursionError:
-        raise ValueError(f"{file}: too many brackets within one another.") from None
+def _with_recipe(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings by name with all that the recipe among them sets, wherever they do not say otherwise themselves."""
+    given = {name: value for name, value in values.items() if name != "recipe"}
+    if "recipe" not in values:
+        return given
+    recipe = recipe_named(values["recipe"])
+    losses = checked("losses", given["losses"]) if "losses" in given else None
+    found = recipe.settings_with(given, losses)
+    if "data" not in found:
+        raise ValueError(f"compare: recipe {recipe.name} needs data of your own, got none.")
+    return {**found, "published": recipe.name}

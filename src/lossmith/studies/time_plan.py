@@ -74,7 +74,7 @@ def _smaller_plans(given: Settings, plan: Settings, cost: Cost, asked: Recipe) -
             rows = max(FEWEST_ROWS, round(cost.rows / 1.5**step))
             plan = replace(plan, train_rows=rows, recipe=completed_recipe(asked, plan.recipe.model, rows))
             yield plan
-    if not given.trials and not given.rates:
+    if not given.trials and not given.gives_rates:
         for trials in (6, FEWEST_TRIALS):
             plan = replace(plan, trials=trials)
             yield plan

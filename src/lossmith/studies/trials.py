@@ -47,11 +47,11 @@ def drawn_settings(settings: Settings, loss: str, seed: int, *, own: bool = Fals
     >>> [setting.learning_rate for setting in drawn_settings(Settings(rates=(0.1, 0.3)), "ce", 0)]
     [0.1, 0.3]
     """
-    if settings.rates:
-        return [Setting(*both) for both in product(settings.rates, settings.decays or (0.0,))]
+    if settings.gives_rates:
+        return [Setting(*both) for both in product(settings.rates_of(loss), settings.decays_of(loss) or (0.0,))]
     trials = settings.trials_of_a_cell
     rates = [_scaled(share, *rate_range(settings.recipe)) for share in _shares(trials, seed, "rate")]
-    decays = _decays(settings, seed)
+    decays = _decays(settings, loss, seed)
     parameters = [""] * trials
     if "parameters" in settings.tune and not own:
         parameters = _drawn_parameters(loss, trials, seed)
@@ -93,10 +93,11 @@ def expression_of(loss: str, parameters: str) -> str:
     return with_parameters(loss, {name: float(value) for name, _, value in given})
 
 
-def _decays(settings: Settings, seed: int) -> list[float]:
+def _decays(settings: Settings, loss: str, seed: int) -> list[float]:
     shares = _shares(settings.trials_of_a_cell, seed, "decay")
-    if settings.decays:
-        return [settings.decays[int(share * len(settings.decays))] for share in shares]
+    given = settings.decays_of(loss)
+    if given:
+        return [given[int(share * len(given))] for share in shares]
     low, high = decay_range(settings.recipe)
     rest = 1 - WITHOUT_DECAY
     return [0.0 if share < WITHOUT_DECAY else _scaled((share - WITHOUT_DECAY) / rest, low, high) for share in shares]

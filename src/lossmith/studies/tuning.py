@@ -55,7 +55,7 @@ def edge_runs(settings: Settings, cell: Cell, trials: Sequence[Stored]) -> list[
         Two runs, or none.
     """
     added = sum(not trial["stands_for"] and not trial["stopped"] for trial in trials)
-    if settings.rates or len(trials) < 3 or added >= EDGE_ROUNDS * len(EDGE_STEPS):
+    if settings.gives_rates or len(trials) < 3 or added >= EDGE_ROUNDS * len(EDGE_STEPS):
         return []
     best, rates = best_trial(trials), [trial["learning_rate"] for trial in trials]
     rate = best["learning_rate"]
