@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from evidence.images import summary as summary_of_images
 from evidence.old_protocol import check_claims
 from evidence.old_protocol import summary as summary_of_old
+from evidence.precision import summary as summary_of_precisions
 from evidence.red_wine import red_wine
 from evidence.replication import checked_verdicts, held, power, replicated
 from evidence.same_loss import TWIN, studies_of_five
@@ -198,3 +200,26 @@ def test_a_twin_differs_in_its_draws_alone(tmp_path, draws):
     assert same == [draws == "common"] * 3
     assert one["noise_rate"].tolist() == other["noise_rate"].tolist()
     assert verdicts(evidence_of(study))["loss"].tolist() == [TWIN]
+
+
+def test_images_are_told_by_loss_and_noise_in_per_cent():
+    frame = pd.concat([results({"sce": [0.9, 0.92], "ce": [0.8, 0.8]}), results({"sce": [0.7], "ce": [0.6]}, NOISY)])
+    table = summary_of_images(frame)
+    assert table["loss"].tolist() == ["sce", "ce"]
+    assert table["none"].tolist() == ["91.0 +- 1.0", "80.0 +- 0.0"]
+    assert table[NOISY].tolist() == ["70.0", "60.0"]
+
+
+def test_precisions_are_compared_run_by_run():
+    keys = {"model": "cnn", "noise": "none", "loss": "ce"}
+    runs = pd.DataFrame(
+        [
+            {**keys, "precision": precision, "seed": seed, "accuracy": 0.8 + seed / 100 + shift, "seconds": seconds}
+            for precision, shift, seconds in (("float32", 0.0, 4.0), ("bfloat16", 0.01, 2.0))
+            for seed in range(3)
+        ]
+    )
+    (line,) = summary_of_precisions(runs).to_dict("records")
+    assert line["pairs"] == 3
+    np.testing.assert_allclose([line["difference"], line["low"], line["high"]], 1.0)  # the same in every pair
+    np.testing.assert_allclose([line["seeds"], line["faster"]], [1.0, 2.0])
