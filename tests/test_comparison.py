@@ -133,7 +133,7 @@ def test_same_seeds_same_numbers_whatever_the_workers(study, tmp_path):
     losses = list(study.settings.losses)
     options = {**QUICK, "workers": 2}
     again = compare("digits", losses=losses, noise=[0, 0.4], output=tmp_path, keep=["features", "weights"], **options)
-    columns = [name for name in again.results.columns if name not in ("seconds", "run")]
+    columns = [name for name in again.results.columns if name not in ("seconds", "memory", "run")]
     pd.testing.assert_frame_equal(again.results[columns], study.results[columns])
 
 
@@ -261,7 +261,9 @@ def test_a_worker_that_dies_is_one_line_that_says_what_is_stored(tmp_path, capsy
     def killed(*_args, **_options):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr("lossmith.studies.comparison.measured_cost", lambda *_, **__: Cost(0.0, 1.0, 0.0, (1, 1, 1), (), 1))
+    monkeypatch.setattr(
+        "lossmith.studies.prepared_comparison.measured_cost", lambda *_, **__: Cost(0.0, 1.0, 0.0, (1, 1, 1), (), 1)
+    )
     monkeypatch.setattr("lossmith.training.workers.train_stack", killed)
     options = ["--losses", "ce,dropout", "--noise", "0", "--rates", "0.1", "--seeds", "1", "--no-references", "--epochs", "1"]
     assert main(["compare", "digits", *options, "--workers", "2", "--output", str(folder)]) == 1

@@ -46,6 +46,7 @@ WRONG = {
         {"ce": []},
     ),
     "loss_decays": ([], {}, 7, True, [0.1], "0.1", "ce=-1", NESTED, {"ce": math.nan}, {"ce": [[0.1]]}),
+    "num_classes": (*WHOLES, 0, 1),
     "tune": ([], [1], NESTED, 7, "all", [["parameters"]]),
     "tune_on": (*TEXTS, "all"),
     "metric": (*TEXTS, "all"),

@@ -263,7 +263,7 @@ def test_fewer_rows_are_the_same_rows_in_every_replicate():
 
 
 def test_a_study_that_is_added_to_still_says_what_was_made_smaller(monkeypatch, tmp_path):
-    monkeypatch.setattr("lossmith.studies.comparison.measured_cost", lambda *_, **__: cost_of(1.0, 1169))
+    monkeypatch.setattr("lossmith.studies.prepared_comparison.measured_cost", lambda *_, **__: cost_of(1.0, 1169))
     options = {"losses": ["ce"], "noise": [0], "references": False, "workers": 1, "progress": False, "output": tmp_path / "study"}
     first = compare("digits", seeds=1, **options).provenance["shrunk"]
     assert first.startswith("to fit into the time: 500 of 1169 training rows")

@@ -16,7 +16,7 @@ def train_and_answer(comparison: "Comparison", *, report: bool = True, analyse: 
 
     with progress_display() as display:
         for note in comparison.notes():
-            display.note(f"{comparison.data.name}: {note}")
+            display.note(f"{comparison.name}: {note}")
         study = comparison.train(display)
     say_what_is_not_sure(study)
     print(_tables(study))

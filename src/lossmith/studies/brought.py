@@ -12,12 +12,12 @@ from lossmith.objectives.objective import Objective
 __all__ = ["identity_of"]
 
 
-def identity_of(losses: Mapping[str, Any], build: Callable[..., nn.Module] | None) -> dict[str, str]:
-    """Return a digest for each loss of the user's own and for the model, which changes when their code or numbers do."""
+def identity_of(losses: Mapping[str, Any], code: Callable[..., Any] | None, kind: str = "model") -> dict[str, str]:
+    """Return a digest for each loss of the user's own, and for a model or training: it changes when code or numbers do."""
     brought = {name: loss for name, loss in losses.items() if not isinstance(loss, Objective)}
     expressions = {name: repr((loss.name, loss.loss)) for name, loss in losses.items() if isinstance(loss, Objective)}
     own = {name: _digest(type(loss), _numbers(loss)) for name, loss in brought.items()}
-    return {**expressions, **own, **({"model": _digest(build, "")} if build else {})}
+    return {**expressions, **own, **({kind: _digest(code, "")} if code else {})}
 
 
 def _digest(code: Any, numbers: str) -> str:

@@ -1,8 +1,9 @@
 """How a comparison begins: by settings, by the folder of a study that was stopped, or in Python."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,18 @@ from lossmith.losses import ClassificationLoss
 from lossmith.objectives.named_objectives import make_objective
 from lossmith.objectives.objective import Objective
 from lossmith.studies.comparison import Comparison
+from lossmith.studies.own_training.own_comparison import OwnComparison, function_from
+from lossmith.studies.prepared_comparison import PreparedComparison
 from lossmith.studies.progress import progress_display, texts_display
 from lossmith.studies.rehearsal import check_splits, rehearse
-from lossmith.studies.settings import Settings, settings_from, split_list
+from lossmith.studies.settings import LOSSES, OWN, Settings, names_a_function, settings_from, split_list
 from lossmith.studies.storage.store import Store, StoreError
 from lossmith.studies.storage.stored_study import source_again, stored_settings
 from lossmith.studies.study import FILE, Study, open_study
 from lossmith.studies.usual_training import suitable_augmentation
 from lossmith.training.checks import check_recipe
 from lossmith.training.job import Build
+from lossmith.training.own.trial_task import TrainFunction
 
 __all__ = ["compare", "planned", "resumed"]
 
@@ -50,22 +54,44 @@ def planned(settings: Settings, *, output: Path | None = None, workers: int | No
         ValueError: If a setting does not suit the data, or the folder holds another study.
     """
     settings.check_objectives({})
+    if settings.is_own:
+        return _by_function(settings, function_from(settings.data), output, workers=workers)
     with texts_display() as on_texts:
         data = load_data(settings.data, **settings.loading, on_texts=on_texts)
     return _with_model(settings, data, output, workers=workers)
 
 
 def _with_model(settings: Settings, data: PreparedData, output: Path | None, **own: Any) -> Comparison:
+    return _placed(output, Path(data.name).stem, lambda folder: _in_folder(settings, data, folder, **own))
+
+
+def _placed(output: Path | None, name: str, make: Callable[[Path], Comparison]) -> Comparison:
     """Return the comparison in its folder: the one given, or the first of its name that is free or holds the same study."""
-    first = output or STUDIES / Path(data.name).stem
+    first = output or STUDIES / name
     for number in count(2):
-        folder = first if number == 2 else first.with_name(f"{first.name}-{number - 1}")
         try:
-            return _in_folder(settings, data, folder, **own)
+            return make(first if number == 2 else first.with_name(f"{first.name}-{number - 1}"))
         except StoreError:
             if output:
                 raise
     raise AssertionError("there is always a free folder")
+
+
+def _by_function(settings: Settings, function: TrainFunction, output: Path | None, **own: Any) -> Comparison:
+    """Return the comparison in which a function of the user's own trains."""
+    whole = replace(settings, losses=settings.losses or LOSSES, references=False)
+    if not settings.losses and not settings.num_classes:
+        whole = replace(whole, losses=tuple(loss for loss in LOSSES if "logit-bias" not in loss))
+    name = getattr(function, "__name__", type(function).__name__)
+    return _placed(output, name, lambda folder: _own_in_folder(whole, function, folder, **own))
+
+
+def _own_in_folder(settings: Settings, function: TrainFunction, folder: Path, **own: Any) -> Comparison:
+    stored = stored_settings(Store(folder / FILE)) if (folder / FILE).is_file() else None
+    known = settings if stored is None else settings.as_before(stored)
+    comparison = OwnComparison(settings=known, folder=folder, function=function, **own)
+    comparison.check_folder()
+    return comparison
 
 
 def _in_folder(settings: Settings, data: PreparedData, folder: Path, **own: Any) -> Comparison:
@@ -76,7 +102,7 @@ def _in_folder(settings: Settings, data: PreparedData, folder: Path, **own: Any)
     whole = known.completed(suitable_model(data), data.num_classes, rows, suitable_augmentation(data.name))
     check_recipe(whole.recipe, data, own_model=own.get("build") is not None)
     check_splits(whole, data)
-    comparison = Comparison(whole, data, folder, **own)
+    comparison = PreparedComparison(settings=whole, data=data, folder=folder, **own)
     comparison.check_folder()
     if stored is None:
         rehearse(whole, data, comparison.objectives(), comparison.build)
@@ -114,8 +140,12 @@ def resumed(folder: Path, *, workers: int | None = None) -> Comparison:
     if study.store.meta("from_python"):
         brought = study.store.meta("from_python")
         raise ValueError(f"{folder} was begun in Python with {brought}; resume it there, by the same call of compare.")
+    if study.settings.is_own:
+        function = function_from(source_again(study.store, study.settings)[0])
+        return OwnComparison(settings=study.settings, folder=study.folder, function=function, workers=workers)
     source, reading = source_again(study.store, study.settings)
-    return Comparison(study.settings, study.load(), study.folder, workers=workers, source=source, reading=reading)
+    own = {"folder": study.folder, "workers": workers, "source": source, "reading": reading}
+    return PreparedComparison(settings=study.settings, data=study.load(), **own)
 
 
 def compare(
@@ -124,6 +154,7 @@ def compare(
     losses: Losses | None = None,
     noise: Iterable[Any] | float | str | None = None,
     model: str | Build | None = None,
+    train: TrainFunction | None = None,
     seeds: int | None = None,
     output: str | Path | None = None,
     workers: int | None = None,
@@ -142,6 +173,8 @@ def compare(
         losses: What is compared, by name or as a list; the first is the baseline. By default seven losses.
         noise: Kinds or rates of label noise.
         model: The name of a model, or a function that makes one.
+        train: A training of your own in the place of data and model: a function from a :class:`lossmith.training.Trial` to a
+            dictionary of predictions or measures.
         seeds: How many replicates of the whole procedure; by default as many as fit, five at least.
         output: The folder of the study; by default one below ``studies`` that is free.
         workers: How many processes train; by default one a core.
@@ -164,23 +197,43 @@ def compare(
     own = {name: make_objective(loss) if isinstance(loss, str) else loss for name, loss in named.items() if loss != name}
     build = model if callable(model) else None
     _check_output(output)
+    data = _checked_data(data, model, train)
     given = {
         "data": None if data is None else os.fspath(data) if isinstance(data, str | Path) else "",
         "losses": list(named) or None,
         "noise": noise,
-        "model": build.__name__ if build else model,
+        "model": OWN if _by_own_training(data, train) else build.__name__ if build else model,
         "seeds": seeds,
         **settings,
     }
     plan = settings_from({name: value for name, value in given.items() if value is not None})
     plan.check_objectives(own)
     source = plan.data if data is None else data
-    with texts_display() if progress else nullcontext() as on_texts:
-        read = load_data(source, **plan.loading, on_texts=on_texts)
-    brought = {"losses": own, "build": build, "workers": workers, "source": source}
-    comparison = _with_model(plan, read, Path(output) if output else None, **brought)
+    place = Path(output) if output else None
+    if plan.is_own:
+        comparison = _by_function(plan, train or function_from(plan.data), place, losses=own, workers=workers)
+    else:
+        with texts_display() if progress else nullcontext() as on_texts:
+            read = load_data(source, **plan.loading, on_texts=on_texts)
+        comparison = _with_model(plan, read, place, losses=own, build=build, workers=workers, source=source)
     with progress_display() if progress else nullcontext() as display:
         return comparison.train(display)
+
+
+def _checked_data(data: Any, model: Any, train: Any) -> Any:
+    """Return what is compared on: nothing where a function trains, which has data and model of its own."""
+    if train is None:
+        return data
+    if not callable(train):
+        raise TypeError(f"compare: train must be a function of a trial, got a {type(train).__name__}.")
+    for name, given in (("data", data), ("model", model)):
+        if given is not None:
+            raise TypeError(f"compare: {name} belongs to train where a function trains, got {quote(given)}.")
+    return ""
+
+
+def _by_own_training(data: Any, train: Any) -> bool:
+    return train is not None or names_a_function(data)
 
 
 def _check_brought(losses: Mapping[str, Any], model: Any) -> None:

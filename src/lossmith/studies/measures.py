@@ -18,7 +18,15 @@ from lossmith.analysis.scores import (
 from lossmith.expressions.nearest import nearest
 from lossmith.training.recipe import Trained
 
-__all__ = ["MEASURES", "METRICS", "measures_of", "score_of", "validation_measures"]
+__all__ = [
+    "MEASURES",
+    "METRICS",
+    "measures_of",
+    "measures_of_curves",
+    "measures_of_predictions",
+    "score_of",
+    "validation_measures",
+]
 
 MEASURES = {
     "accuracy": "share of the test split whose class is predicted",
@@ -44,8 +52,19 @@ GUESSES = 5
 
 def measures_of(trained: Trained, labels: np.ndarray) -> dict[str, float]:
     """Return the measures of a run, on the true labels of the test split and from its curves."""
-    probabilities = trained.test_probabilities
+    return {**measures_of_predictions(trained, labels), **measures_of_curves(trained), "memory": trained.memory}
+
+
+def measures_of_curves(trained: Trained) -> dict[str, float]:
+    """Return what the curves of a run show at the epoch that counts; NaN where they show nothing."""
     of_curves = ("false_label_accuracy", "memorised", "validation_accuracy", "train_accuracy")
+    place = trained.epoch - 1
+    return {name: trained.curves[name][place] if 0 <= place < len(trained.curves[name]) else math.nan for name in of_curves}
+
+
+def measures_of_predictions(trained: Trained, labels: np.ndarray) -> dict[str, float]:
+    """Return the measures of a run on the true labels of the test split."""
+    probabilities = trained.test_probabilities
     return {
         "accuracy": accuracy(probabilities, labels),
         "top5": top_k_accuracy(probabilities, labels, GUESSES) if probabilities.shape[1] > GUESSES else math.nan,
@@ -54,7 +73,6 @@ def measures_of(trained: Trained, labels: np.ndarray) -> dict[str, float]:
         "nll": _likelihood(trained, labels),
         "ece": expected_calibration_error(probabilities, labels),
         "brier": brier_score(probabilities, labels),
-        **{name: trained.curves[name][trained.epoch - 1] if trained.epoch else math.nan for name in of_curves},
     }
 
 

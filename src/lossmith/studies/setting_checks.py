@@ -12,6 +12,7 @@ import pandas as pd
 from lossmith.data.noise.label_noise import LabelNoise
 from lossmith.expressions.limits import Limits
 from lossmith.expressions.quotes import quote
+from lossmith.studies.tuned_ranges import written_tuned
 from lossmith.training.checks import RECIPE_LIMITS
 
 __all__ = ["CHECKS", "checked", "split_list"]
@@ -86,7 +87,7 @@ def _within(limits: Limits) -> Check:
     return check
 
 
-def _list(item: Check) -> Check:
+def _list(item: Check) -> Callable[[str, Any], tuple[Any, ...]]:
     def check(name: str, value: Any) -> tuple[Any, ...]:
         items = split_list(value) if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
         if not len(items):
@@ -123,6 +124,21 @@ def _pairs(name: str, text: str) -> dict[str, list[str]]:
             raise _refused(name, "numbers by the name of a loss, such as ce=0.1", text)
         found.setdefault(loss.strip(), []).append(number.strip())
     return found
+
+
+def _tuned(name: str, value: Any) -> tuple[str, ...]:
+    """Return what is tuned as text, of which ranges by name may come as a dictionary."""
+    if isinstance(value, Mapping):
+        return tuple(item for pair in value.items() for item in _tuned_pair(*pair))
+    return _list(_text)(name, value)
+
+
+def _tuned_pair(name: Any, values: Any) -> list[str]:
+    if name in ("settings", "parameters") and isinstance(values, bool):
+        return [name] if values else []
+    if isinstance(values, Mapping) and values.keys() == {"low", "high"}:  # a range in TOML, which has no pairs
+        values = (values["low"], values["high"])
+    return written_tuned({str(name): values})
 
 
 def _rate(name: str, value: Any) -> float:
@@ -195,7 +211,8 @@ CHECKS: dict[str, Check] = {
     "decays": _list(_decay),
     "loss_rates": _by_loss(_rate),
     "loss_decays": _by_loss(_decay),
-    "tune": _list(_text),
+    "tune": _tuned,
+    "num_classes": _within(Limits(2, whole=True)),
     "tune_on": _text,
     "metric": _text,
     "class_weight": _text,

@@ -4,6 +4,8 @@ import inspect
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from lossmith.data import load_data, make_noise
@@ -15,6 +17,7 @@ from lossmith.objectives.schedules import Schedule
 from lossmith.recipes import recipe_named
 from lossmith.studies.measures import METRICS
 from lossmith.studies.setting_checks import checked, split_list
+from lossmith.studies.tuned_ranges import Tuned, read_tuned
 from lossmith.studies.usual_training import UNFINISHED, completed_recipe
 from lossmith.training.recipe import Cell, Recipe
 
@@ -27,6 +30,9 @@ LOSSES = ("ce", "focal", "label-smoothing", "sce", "gce", "bi-tempered", "logit-
 """The losses that are compared unless others are named."""
 MOST_RUNS = 1_000_000
 """The trainings of one study."""
+OWN = "own training"
+"""Stands for whatever a function of the user's own trains."""
+OPTIMIZED = ("learning_rate", "weight_decay")
 LOADING = tuple(
     name for name in inspect.signature(load_data).parameters if name not in ("source", "name", "replicate", "on_texts")
 )
@@ -59,7 +65,8 @@ class Settings:
     loss_decays: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """The same of weight decays."""
     tune: tuple[str, ...] = ("settings",)
-    """What is tuned: ``settings`` (learning rate and weight decay), and ``parameters`` of the losses, too."""
+    """What is tuned: ``settings`` (learning rate and weight decay), ``parameters`` of the losses, too, and whatever has a range
+    of its own, such as ``learning_rate=1e-4:0.1``."""
     tune_on: str = "own"
     """Where settings are chosen: on each noise's ``own`` rows, or on ``clean`` ones for all, as papers do."""
     metric: str = "accuracy"
@@ -74,6 +81,8 @@ class Settings:
     """Training rows of each replicate at most; 0 stands for all."""
     references: bool = True
     """Whether classical models are trained beside the losses."""
+    num_classes: int = 0
+    """For losses whose parameters depend on it, where a function of the user's own trains; otherwise the data tells."""
     clean_validation: bool = False
     """Whether the validation split keeps its labels where the training split's are corrupted."""
     published: str = ""
@@ -108,7 +117,7 @@ class Settings:
             ("metric", self.metric, METRICS),
             ("class_weight", self.class_weight, CLASS_WEIGHTS),
             ("draws", self.draws, DRAWS),
-            *(("tune", what, ("settings", "parameters")) for what in self.tune),
+            *(("tune", what, ("settings", "parameters")) for what in self.tune if "=" not in what),
         ):
             if value not in known:
                 raise ValueError(f"compare: {name} must be one of {', '.join(known)}, got {quote(value)}{nearest(value, known)}")
@@ -117,6 +126,9 @@ class Settings:
         if not all(decay >= 0 for decay in self.decays):
             raise ValueError(f"compare: decays must be >= 0, got {min(self.decays)!r}.")
         self._check_settings_of_losses()
+        for name in self.tuned:
+            if not self.is_own and name not in OPTIMIZED:
+                raise ValueError(f"compare: tune can give a range to {' and '.join(OPTIMIZED)}, got {quote(name)}.")
         if self.tuned_noise == (CLEAN,) and CLEAN not in self.noise:
             raise ValueError(f"compare: tune_on 'clean' needs noise 0 among the noises, got {', '.join(self.noise)}.")
         if self.planned() > MOST_RUNS:
@@ -167,6 +179,16 @@ class Settings:
         return replace(self, recipe=recipe, **found)
 
     @property
+    def tuned(self) -> Mapping[str, Tuned]:
+        """What is looked for in a range of its own, by name."""
+        return _ranges(self.tune)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether a function of the user's own trains."""
+        return self.recipe.model == OWN
+
+    @property
     def searched(self) -> bool:
         """Return whether there is more than one setting to choose from."""
         return self.trials_of_a_cell > 1
@@ -177,6 +199,8 @@ class Settings:
         if self.gives_rates:  # as many for every loss
             loss = next(iter(self.losses or self.loss_rates), "")
             return len(self.rates_of(loss)) * max(1, len(self.decays_of(loss)))
+        if self.is_own and not self.tuned and "parameters" not in self.tune:
+            return 1
         return self.trials or USUAL_TRIALS
 
     @property
@@ -234,8 +258,23 @@ class Settings:
 
     def flat(self) -> dict[str, Any]:
         """Return every setting but the data by the name it has in a file and on the command line."""
-        own = {name: value for name, value in vars(self).items() if name not in ("data", "published", "loading", "recipe")}
+        left = ("data", "published", "loading", "recipe")
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in left}
         return {"recipe": self.published, **own, **self.loading, **vars(self.recipe)}
+
+
+@lru_cache(maxsize=100)  # a study asks for every trial anew
+def _ranges(tune: tuple[str, ...]) -> Mapping[str, Tuned]:
+    return MappingProxyType(dict(read_tuned(what) for what in tune if "=" in what))
+
+
+def names_a_function(data: object) -> bool:
+    """Return whether text names a function in a Python file: ``train.py:fn``.
+
+    >>> names_a_function("train.py:fn"), names_a_function("table.csv")
+    (True, False)
+    """
+    return isinstance(data, str) and data.partition(":")[0].endswith(".py") and ":" in data
 
 
 def settings_from(values: Mapping[str, Any]) -> Settings:
@@ -263,6 +302,8 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         if name not in own | of_recipe | set(LOADING):
             raise ValueError(f"compare: unknown setting {quote(name)}{nearest(name, sorted(own | of_recipe | set(LOADING)))}")
     given = {name: checked(name, value) for name, value in values.items()}
+    if names_a_function(given.get("data")):
+        given["model"] = OWN
     recipe = replace(UNFINISHED, **{name: value for name, value in given.items() if name in of_recipe})
     loading = {name: value for name, value in given.items() if name in LOADING}
     return Settings(**{name: value for name, value in given.items() if name in own}, loading=loading, recipe=recipe)

@@ -29,6 +29,8 @@ def command(settings: Settings, output: Path) -> str:
     'lossmith compare fashion-mnist --recipe staats-fashion --epochs 10 --output mine'
     """
     default = (_as_published(settings) if settings.published else Settings(data=settings.data)).flat()
+    if settings.is_own:  # the function says so by itself
+        default |= {"model": settings.recipe.model, "references": settings.references}
     words = ["lossmith", "compare", settings.data, *(["--recipe", settings.published] if settings.published else [])]
     for name, value in settings.flat().items():
         if value == default.get(name) or value in ((), {}):  # what is open cannot be written

@@ -13,11 +13,20 @@ import numpy as np
 
 from lossmith.objectives.search_spaces import search_space, with_parameters
 from lossmith.studies.settings import Settings
+from lossmith.studies.tuned_ranges import Tuned, as_value
 from lossmith.studies.usual_training import decay_range, rate_range
 from lossmith.training.recipe import Cell, Run
 from lossmith.training.seeds import derived_seed
 
-__all__ = ["Setting", "drawn_settings", "expression_of", "seed_of_draws", "trial_runs"]
+__all__ = [
+    "Setting",
+    "drawn_settings",
+    "expression_of",
+    "loss_expression",
+    "seed_of_draws",
+    "settings_of_trial",
+    "trial_runs",
+]
 
 WITHOUT_DECAY = 1 / 3
 """The share of trials that have no weight decay."""
@@ -49,13 +58,8 @@ def drawn_settings(settings: Settings, loss: str, seed: int, *, own: bool = Fals
     """
     if settings.gives_rates:
         return [Setting(*both) for both in product(settings.rates_of(loss), settings.decays_of(loss) or (0.0,))]
-    trials = settings.trials_of_a_cell
-    rates = [_scaled(share, *rate_range(settings.recipe)) for share in _shares(trials, seed, "rate")]
-    decays = _decays(settings, loss, seed)
-    parameters = [""] * trials
-    if "parameters" in settings.tune and not own:
-        parameters = _drawn_parameters(loss, trials, seed)
-    return [Setting(*each) for each in zip(rates, decays, parameters, strict=True)]
+    rates, decays = _rates(settings, seed), _decays(settings, loss, seed)
+    return [Setting(*each) for each in zip(rates, decays, _drawn_parameters(settings, loss, seed, own), strict=True)]
 
 
 def trial_runs(settings: Settings, cell: Cell, *, own: bool = False) -> list[Run]:
@@ -93,24 +97,78 @@ def expression_of(loss: str, parameters: str) -> str:
     return with_parameters(loss, {name: float(value) for name, _, value in given})
 
 
+def loss_expression(settings: Settings, run: Run) -> str:
+    """Return the expression of a run's loss with those of its parameters that are the loss's own."""
+    own = [part for part in _parts(run) if part.partition("=")[0] not in settings.tuned]
+    return expression_of(run.loss, ", ".join(own))
+
+
+def settings_of_trial(settings: Settings, run: Run) -> dict[str, float | int | str]:
+    """Return what is tuned besides parameters of the loss, by name, as a training function takes it.
+
+    Args:
+        settings: Those of the study.
+        run: The trial.
+
+    Returns:
+        ``learning_rate`` and ``weight_decay`` where they are tuned, and whatever else is.
+    """
+    usual = {
+        "learning_rate": (run.learning_rate, settings.rates_of(run.loss)),
+        "weight_decay": (run.weight_decay, settings.decays_of(run.loss)),
+    }
+    found: dict[str, float | int | str] = {
+        name: value for name, (value, given) in usual.items() if given or name in settings.tuned
+    }
+    for part in _parts(run):
+        name, _, value = part.partition("=")
+        if name in settings.tuned:
+            found[name] = as_value(value)
+    return found
+
+
+def _parts(run: Run) -> list[str]:
+    return run.parameters.split(", ") if run.parameters else []
+
+
+def _rates(settings: Settings, seed: int) -> list[float]:
+    shares = _shares(settings.trials_of_a_cell, seed, "rate")
+    if "learning_rate" in settings.tuned:
+        return [float(settings.tuned["learning_rate"].at(share)) for share in shares]
+    if settings.is_own:
+        return [0.0] * len(shares)
+    return [_scaled(share, *rate_range(settings.recipe)) for share in shares]
+
+
 def _decays(settings: Settings, loss: str, seed: int) -> list[float]:
     shares = _shares(settings.trials_of_a_cell, seed, "decay")
     given = settings.decays_of(loss)
     if given:
         return [given[int(share * len(given))] for share in shares]
+    if "weight_decay" in settings.tuned:
+        return [float(settings.tuned["weight_decay"].at(share)) for share in shares]
+    if settings.is_own:
+        return [0.0] * len(shares)
     low, high = decay_range(settings.recipe)
     rest = 1 - WITHOUT_DECAY
     return [0.0 if share < WITHOUT_DECAY else _scaled((share - WITHOUT_DECAY) / rest, low, high) for share in shares]
 
 
-def _drawn_parameters(loss: str, trials: int, seed: int) -> list[str]:
-    space = search_space(loss)
+def _drawn_parameters(settings: Settings, loss: str, seed: int, own: bool) -> list[str]:
+    """Return for each trial the parameters of the loss, and what else is tuned by a name of its own."""
+    space: dict[str, Tuned] = dict(search_space(loss)) if "parameters" in settings.tune and not own else {}
+    if shared := space.keys() & settings.tuned.keys():
+        raise ValueError(f"compare: tune must not give {shared.pop()} a range, which is a parameter of {loss}.")
+    space |= {name: within for name, within in settings.tuned.items() if name not in ("learning_rate", "weight_decay")}
+    trials = settings.trials_of_a_cell
     columns = {name: [within.at(share) for share in _shares(trials, seed, f"parameter {name}")] for name, within in space.items()}
     return [_written({name: values[trial] for name, values in columns.items()}) for trial in range(trials)]
 
 
-def _written(parameters: Mapping[str, float]) -> str:
-    return ", ".join(f"{name}={_rounded(value)!r}" for name, value in parameters.items())
+def _written(parameters: Mapping[str, float | int | str]) -> str:
+    return ", ".join(
+        f"{name}={_rounded(value)!r}" if isinstance(value, float) else f"{name}={value}" for name, value in parameters.items()
+    )
 
 
 def _shares(trials: int, seed: int, purpose: str) -> list[float]:

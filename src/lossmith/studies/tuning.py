@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lossmith.objectives.ranges import Range
 from lossmith.studies.settings import Settings
 from lossmith.training.recipe import Cell, Run
 
@@ -54,6 +55,8 @@ def edge_runs(settings: Settings, cell: Cell, trials: Sequence[Stored]) -> list[
     Returns:
         Two runs, or none.
     """
+    if settings.is_own and not isinstance(settings.tuned.get("learning_rate"), Range):
+        return []
     added = sum(not trial["stands_for"] and not trial["stopped"] for trial in trials)
     if settings.gives_rates or len(trials) < 3 or added >= EDGE_ROUNDS * len(EDGE_STEPS):
         return []

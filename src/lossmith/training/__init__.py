@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lossmith.training.models.initialisation import *
     from lossmith.training.models.named_models import *
     from lossmith.training.models.sparse_layers import *
+    from lossmith.training.own.trial import *
     from lossmith.training.recipe import *
     from lossmith.training.stacks.optimizers import *
     from lossmith.training.workers import *
@@ -24,6 +25,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "models.initialisation": ["Initialise", "kaiming_normal", "kaiming_normal_by_outputs", "xavier_uniform"],
         "models.named_models": ["MODELS", "make_backbone"],
         "models.sparse_layers": ["SparseLinear"],
+        "own.trial": ["Trial", "TrialStopped"],
         "recipe": ["CURVES", "Recipe", "Run", "Trained"],
         "stacks.optimizers": ["OPTIMIZERS"],
         "workers": ["Progress", "train_all"],

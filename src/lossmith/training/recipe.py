@@ -1,5 +1,6 @@
 """What is trained: one run, and the recipe that all runs of a study share."""
 
+import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -110,8 +111,12 @@ class Trained:
     """``(rows of the test split, features)``: what the final layer saw."""
     weights: dict[str, Tensor] = field(default_factory=dict)
     """The ``state_dict`` of the model."""
+    memory: float = math.nan
+    """Bytes that the process of the run held at most beyond what it held before: of a stack, this run's share."""
 
     @property
     def predicts_softmax(self) -> bool:
         """Whether the probabilities are those of a plain softmax, which the logits tell more exactly."""
+        if not len(self.test_logits):
+            return False
         return np.array_equal(self.test_probabilities, torch.softmax(torch.from_numpy(self.test_logits), 1).numpy())

@@ -10,13 +10,14 @@ from lossmith.data.prepared import PreparedData
 from lossmith.training.checks import check_jobs, check_recipe
 from lossmith.training.crew import in_processes
 from lossmith.training.job import Build, Job
-from lossmith.training.loop import train_stack
+from lossmith.training.loop import OnEpoch, train_stack
 from lossmith.training.one_by_one import train_one_by_one
+from lossmith.training.peak_memory import PeakMemory
 from lossmith.training.race import Race
 from lossmith.training.recipe import Recipe, Run, Trained
 from lossmith.training.stacks.composition import compose_stacks
 
-__all__ = ["Progress", "StackTask", "stack_tasks", "train_all"]
+__all__ = ["OnProgress", "Progress", "StackTask", "stack_tasks", "train_all"]
 
 
 class Progress(NamedTuple):
@@ -102,6 +103,13 @@ class StackTask:
         def on_epoch(runs: int, epoch: int) -> None:
             say(Progress(self.number, runs, epoch, self.recipe.epochs))
 
+        with PeakMemory() as memory:
+            found = self._trained(on_epoch)
+        for trained in found:
+            trained.memory = memory.bytes / len(found)
+        return found
+
+    def _trained(self, on_epoch: OnEpoch) -> list[Trained]:
         if self.waiting is not None:
             return train_one_by_one(self.jobs, self.data, self.recipe, self.waiting, race=self.race, on_epoch=on_epoch)
         return train_stack(self.jobs, self.data, self.recipe, build=self.build, race=self.race, on_epoch=on_epoch)

@@ -10,8 +10,10 @@ from lossmith.report.svg import element
 from lossmith.statistics.summary import best_loss
 
 
-def section(subject: Subject) -> Section:
+def section(subject: Subject) -> Section | None:
     """Return for each noise level the labels given and the predictions of the recommended loss and of the baseline."""
+    if not subject.study.classes:
+        return None
     bodies = {subject.noise_title(noise): _maps(subject, noise) for noise in subject.noises}
     lead = "Labels as training saw them, beside predictions on the test split. Where noise is copied, both have the same pattern."
     caption = "Shares of each row in percent. The colour is the root of the share, so that rare mistakes show."

@@ -1,5 +1,7 @@
 """What training took: the runs that count, and all that was tried."""
 
+import math
+
 import pandas as pd
 from markupsafe import Markup
 
@@ -7,19 +9,21 @@ from lossmith.report.elements import MISSING, Section, figure, loss_name
 from lossmith.report.subject import Series, Subject
 from lossmith.report.svg import element
 from lossmith.statistics.evidence import did_diverge
-from lossmith.statistics.wording import counted
+from lossmith.statistics.wording import capitalised, counted, is_share, spoken
 
 
 def section(subject: Subject) -> Section:
     """Return a table with bars."""
     seconds = subject.results.groupby("loss")["seconds"].mean()
-    heads = ["Loss", "Seconds a run", f"Against {subject.baseline}", "Trainings", "In all", "Diverged"]
+    gain = f"{capitalised(spoken(subject.metric))} against {subject.baseline}"
+    heads = ["Loss", "Seconds a run", f"Against {subject.baseline}", gain, "Memory", "Trainings", "In all", "Diverged"]
     head = element("thead", element("tr", *(element("th", text, scope="col") for text in heads)))
     rows = [_row(subject, series, seconds) for series in subject.series]
     table = element("table", element("caption", "Time and cost", class_="hidden"), head, element("tbody", *rows), class_="bars")
     caption = (
-        "Mean time of the runs that count; all trainings of a loss, with those stopped early; the time they took together; and "
-        "how many of them diverged, at learning rates too large for their loss."
+        "Mean time of the runs that count, beside what the loss gains by it with the labels as they are; what a run held in "
+        "memory beyond what was there before, where that is known; all trainings of a loss, with those stopped early; the time "
+        "they took together; and how many of them diverged, at learning rates too large for their loss."
     )
     return Section("cost", "Time and cost", _lead(subject), figure(element("div", table, class_="scroll"), caption, key="cost"))
 
@@ -48,11 +52,28 @@ def _row(subject: Subject, series: Series, seconds: "pd.Series[float]") -> Marku
     cells = [
         element("td", element("span", bar, class_="track"), element("span", f"{mean:.3g}", class_="number")),
         element("td", f"{mean / base:.2f} times" if base > 0 else MISSING),
+        element("td", _gain(subject, series.name)),
+        element("td", _memory(subject.results[subject.results["loss"] == series.name])),
         element("td", f"{len(mine)}", element("small", f"{stopped} stopped early") if stopped else ""),
         element("td", duration(float(mine["seconds"].sum()))),
         element("td", f"{failed} of {len(mine)}" if failed else "none"),
     ]
     return element("tr", element("th", loss_name(series), scope="row"), *cells, data_series=series.number)
+
+
+def _gain(subject: Subject, loss: str) -> str:
+    """Return the mean difference to the baseline, at the noise that comes first."""
+    first = subject.results[subject.results["noise"] == subject.noises[0]]
+    wide = first.pivot(index="seed", columns="loss", values=subject.metric)
+    difference = float((wide[loss] - wide[subject.baseline]).mean()) if loss in wide and subject.baseline in wide else math.nan
+    if loss == subject.baseline or not math.isfinite(difference):
+        return MISSING
+    return f"{100 * difference:+.1f} points" if is_share(subject.metric) else f"{difference:+.3g}"
+
+
+def _memory(runs: pd.DataFrame) -> str:
+    mean = float(runs["memory"].mean()) if "memory" in runs else math.nan
+    return f"{mean / 2**20:.3g} MB" if math.isfinite(mean) else MISSING
 
 
 def duration(seconds: float) -> str:

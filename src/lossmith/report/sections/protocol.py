@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable
 
+from lossmith.expressions.lists import listed
 from lossmith.report.subject import Subject
 from lossmith.statistics.wording import counted, percent, spoken
+from lossmith.studies.settings import OWN
 
 __all__ = ["protocol"]
 
@@ -38,10 +40,9 @@ def _trials(subject: Subject) -> Iterable[str]:
         return
     drawn = trials[(trials["weight"] > 0) | trials["stopped"]].groupby(["loss", "noise", "seed"]).size()
     beyond = int((~trials["stopped"] & (trials["weight"] == 0)).sum())
-    parameters = ", and parameters of the loss" if "parameters" in subject.study.provenance.get("tune", ()) else ""
     yield (
-        f"Every loss had the same number of trials, {int(drawn.median())} in each replicate: learning rate and weight decay"
-        f"{parameters}, spread evenly over their ranges."
+        f"Every loss had the same number of trials, {int(drawn.median())} in each replicate: {_what_was_tuned(subject)}, "
+        "spread evenly over their ranges."
     )
     if trials["stopped"].any():
         yield (
@@ -53,6 +54,15 @@ def _trials(subject: Subject) -> Iterable[str]:
             f"{counted(beyond, 'further trial')} went beyond a best learning rate at the edge of the range, or gave a second "
             "chance, by the same rule for every loss, to what looked untrained."
         )
+
+
+def _what_was_tuned(subject: Subject) -> str:
+    tune = [str(what) for what in subject.study.provenance.get("tune", ())]
+    named = [what.partition("=")[0].replace("_", " ") for what in tune if "=" in what]
+    own = (subject.study.provenance.get("recipe") or {}).get("model") == OWN
+    usual = [] if own else ["learning rate", "weight decay"]
+    every = [*dict.fromkeys((*usual, *named)), *(["parameters of the loss"] if "parameters" in tune else [])]
+    return listed(every)
 
 
 def _where(subject: Subject) -> Iterable[str]:
@@ -91,13 +101,15 @@ def _comparison(subject: Subject) -> Iterable[str]:
         "one that the verdict uses."
     )
     yield "A run that diverged counts with the last predictions that were finite, and its loss is not recommended."
-    yield _rows(subject)
+    yield from _rows(subject)
 
 
-def _rows(subject: Subject) -> str:
+def _rows(subject: Subject) -> Iterable[str]:
     advised = subject.results[
         (subject.results["loss"] == subject.advice.loss) & (subject.results["noise"] == subject.advice.noise)
     ]
     rows, accuracy = len(subject.study.test_labels(int(advised["seed"].iloc[0]))), float(advised["accuracy"].mean())
+    if not rows:  # a training of the user's own need not tell
+        return
     sampling = 100 * (max(accuracy * (1 - accuracy), 0.0) / rows) ** 0.5
-    return f"The {rows} test rows of a replicate leave its accuracy uncertain by {sampling:.1f} points."
+    yield f"The {rows} test rows of a replicate leave its accuracy uncertain by {sampling:.1f} points."

@@ -13,8 +13,10 @@ _FEWEST = 10
 """Examples that a bin needs to be drawn: the share of fewer is mostly luck."""
 
 
-def section(subject: Subject) -> Section:
+def section(subject: Subject) -> Section | None:
     """Return a panel for each noise level, with a line for each loss."""
+    if not subject.study.classes:
+        return None
     panels = [_panel(subject, noise) for noise in subject.noises]
     x, y = Axis.share("confidence", (0.0, 1.0)), Axis.share("accuracy", (0.0, 1.0))
     body = curves_of_losses(panels, x, y, key="reliability", look=Look(diagonal=True, dots=True))

@@ -19,7 +19,20 @@ WHICH = ["loss", "noise", "seed", "learning_rate", "weight_decay", "parameters"]
 """The columns that tell a run."""
 SIMPLE = ("largest class", "logistic regression")
 """The references that come before all others."""
-COLUMNS = ["run", "loss", "noise", "seed", "noise_rate", *WHICH[3:], "epochs", "epoch", *MEASURES, "seconds", "diverged"]
+COLUMNS = [
+    "run",
+    "loss",
+    "noise",
+    "seed",
+    "noise_rate",
+    *WHICH[3:],
+    "epochs",
+    "epoch",
+    *MEASURES,
+    "seconds",
+    "memory",
+    "diverged",
+]
 
 
 @dataclass(frozen=True)
@@ -55,7 +68,7 @@ class RunFrames:
         rates = {(row["noise"], row["seed"]): row["rate"] for row in self.store.noises()}
         frame = pd.DataFrame(
             planned_runs(self.store, self.settings),
-            columns=["id", *WHICH, "epochs", "epoch", *MEASURES, "seconds", "diverged", "stopped", "stands_for"],
+            columns=["id", *WHICH, "epochs", "epoch", *MEASURES, "seconds", "memory", "diverged", "stopped", "stands_for"],
         ).rename(columns={"id": "run"})
         frame["noise_rate"] = [rates.get(key, np.nan) for key in zip(frame.noise, frame.seed, strict=True)]
         frame["more_epochs"] = frame.epochs > 0

@@ -240,8 +240,9 @@ class Store(StudyFile):
 
 
 def _arrays(trained: Trained) -> Iterator[tuple[str, np.ndarray]]:
-    yield "logits", trained.test_logits
-    if not trained.predicts_softmax:
+    if len(trained.test_logits):
+        yield "logits", trained.test_logits
+    if len(trained.test_probabilities) and not trained.predicts_softmax:
         yield "probabilities", trained.test_probabilities
     if trained.test_features is not None:
         yield "features", trained.test_features

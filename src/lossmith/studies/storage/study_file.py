@@ -47,7 +47,16 @@ CREATE TABLE reference (name TEXT NOT NULL, noise TEXT NOT NULL, seed INTEGER NO
 CREATE TABLE replicate (seed INTEGER PRIMARY KEY, validation INTEGER NOT NULL, labels BLOB NOT NULL, test BLOB NOT NULL);
 """
 
-_META_KINDS = {"settings": dict, "data": dict, "versions": dict, "brought": dict, "analysis": dict, "overlap": list, "cost": dict}
+_META_KINDS = {
+    "settings": dict,
+    "data": dict,
+    "versions": dict,
+    "brought": dict,
+    "analysis": dict,
+    "overlap": list,
+    "cost": dict,
+    "failures": dict,
+}
 """What is stored about a study, where it is no text."""
 
 

@@ -1,0 +1,1 @@
+"""Studies of what a function of the user's own trains."""

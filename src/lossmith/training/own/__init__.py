@@ -1,0 +1,1 @@
+"""Training functions that users bring."""
