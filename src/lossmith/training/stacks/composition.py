@@ -18,7 +18,7 @@ LARGEST_RACE = 32
 """The same where trials compete: after the race a third of them is left."""
 WEIGHTS = 1 << 22
 """Weights in a stack, of all its runs; the optimiser and the gradient have as many again."""
-SPARSE_WEIGHTS = 1 << 25
+SPARSE_WEIGHTS = 1 << 24
 """The same where a step reads a few of them only: what counts is memory, of which they take four times their own."""
 
 
