@@ -12,6 +12,8 @@ from evidence.old_protocol import summary as summary_of_old
 from evidence.precision import summary as summary_of_precisions
 from evidence.red_wine import red_wine
 from evidence.replication import checked_verdicts, held, power, replicated
+from evidence.rivals import accuracies
+from evidence.rivals import summary as summary_of_rivals
 from evidence.same_loss import TWIN, studies_of_five
 from evidence.same_loss import summary as summary_of_twins
 from evidence.studies import share
@@ -223,3 +225,26 @@ def test_precisions_are_compared_run_by_run():
     assert line["pairs"] == 3
     np.testing.assert_allclose([line["difference"], line["low"], line["high"]], 1.0)  # the same in every pair
     np.testing.assert_allclose([line["seeds"], line["faster"]], [1.0, 2.0])
+
+
+def test_rivals_are_compared_on_the_mean_of_the_same_tables():
+    found = pd.DataFrame(
+        [
+            {"table": table, "noise": "none", "name": name, "kind": "loss" if name == "ce" else "reference", "accuracy": accuracy}
+            for table, each in {"sonar": (0.8, 0.7, 0.9), "iris": (0.9, 0.95, 0.6), "wine": (0.8, 0.85, 0.6)}.items()
+            for name, accuracy in zip(("ce", "svm", "trees"), each, strict=True)
+        ]
+    )
+    means = summary_of_rivals(found).set_index(["tables", "name"])["lead over the best reference"]
+    assert means["held out (2)", "ce"] == pytest.approx(-5.0)
+    assert means["development (1)", "ce"] == pytest.approx(-10.0)
+    assert means["all (3)", "ce"] == pytest.approx(0.0)
+    assert means["all (3)", "svm"] == 0
+
+
+def test_accuracies_hold_losses_and_references(tmp_path):
+    study = compare("iris", losses=["ce"], noise=[0], seeds=1, trials=2, epochs=2, output=tmp_path / "iris", progress=False)
+    found = accuracies(study).set_index("name")
+    assert found.loc["ce", "kind"] == "loss"
+    assert {"logistic regression", "RBF-SVM", "gradient boosting"} == set(found.index[found["kind"] == "reference"])
+    assert found.loc["ce", "accuracy"] == study.results.accuracy.mean()

@@ -72,11 +72,12 @@ RECIPES = {
     "mixup": Recipe(epochs=2, batch_size=16, mixup=0.3),
     "averaging": Recipe(epochs=2, batch_size=16, averaging=0.8),
     "linear": Recipe(model="linear", epochs=2, batch_size=16),
+    "tabular": Recipe(model="tabular", epochs=2, batch_size=16, optimizer="adamw"),
     "everything": Recipe(epochs=3, batch_size=32, mixup=1.0, averaging=0.9, select="best"),
 }
 
 
-DECAYS = {"decay": 0.01, "as in old papers": 0.1, "adam": 0.01, "adamw": 0.1, "everything": 1e-3}
+DECAYS = {"decay": 0.01, "as in old papers": 0.1, "adam": 0.01, "adamw": 0.1, "tabular": 0.1, "everything": 1e-3}
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -89,10 +90,11 @@ def test_each_run_of_a_stack_is_the_plain_loop(name: str) -> None:
 
 
 @pytest.mark.parametrize("loss", ["dropout(keep=0.6)", "cosine-softmax(tau=0.1)", "two-pass-cot", "ce", "dropout(loss=gce)"])
-@pytest.mark.parametrize("name", ["sgd", "everything"])
+@pytest.mark.parametrize("name", ["sgd", "everything", "tabular"])
 def test_heads_and_passes_alone_and_together(loss: str, name: str) -> None:
     data, recipe = digits(70), RECIPES[name]
-    jobs = [job(data, loss, seed, 0.05 * (1 + seed)) for seed in range(3)]
+    slowest = 0.002 if recipe.optimizer == "adamw" else 0.05  # larger steps of AdamW make more of rounding than is allowed here
+    jobs = [job(data, loss, seed, slowest * (1 + seed)) for seed in range(3)]
     for own, trained in zip(jobs, train_stack(jobs, data, recipe), strict=True):
         plain = plain_loop(own, data, recipe)
         assert_same_run(trained, plain)

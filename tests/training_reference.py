@@ -97,7 +97,7 @@ def plain_loop(job: Job, data: PreparedData, recipe: Recipe, build: Build | None
             loss: Any = objective.loss if isinstance(objective, Objective) else objective
         else:
             assert isinstance(objective, Objective)
-            backbone = make_backbone(recipe.model, data.input_shape)
+            backbone = make_backbone(recipe.model, data.input_shape, scales=data.column_scales)
             model, loss, groups = objective.build(
                 backbone, data.num_classes, weight_decay=job.run.weight_decay or None, decay_vectors=recipe.decay_vectors
             )
@@ -106,12 +106,12 @@ def plain_loop(job: Job, data: PreparedData, recipe: Recipe, build: Build | None
     steps = -(-len(data.train) // recipe.batch_size)
     schedule = torch_schedule(optimizer, recipe.schedule, recipe.epochs, steps)
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(recipe.averaging), use_buffers=True)
-    _draw_by_seed(model, seed)
     order, masks, mixing = (
         generator(seed, "batches"),
         generator(seed, "dropout"),
         np.random.default_rng(derived_seed(seed, "mixup")),
     )
+    _let_dropout_draw(model, masks)
     plain = PlainRun()
     for epoch in range(1, recipe.epochs + 1):
         total = 0.0
@@ -148,15 +148,14 @@ def _training_logits(model: nn.Module, inputs: Tensor, masks: torch.Generator) -
     return F.linear(features * kept / head.keep, head.weight, head.bias)
 
 
-def _draw_by_seed(model: nn.Module, seed: int) -> None:
-    """Let dropout layers draw by the seed of the run, eight entries a number."""
-    own = generator(seed, "dropout")
+def _let_dropout_draw(model: nn.Module, masks: torch.Generator) -> None:
+    """Let dropout layers draw by the generator of the run, eight entries a number."""
 
     def drop(layer: nn.Dropout, given: tuple[Tensor], _: Tensor) -> Tensor | None:
         (inputs,) = given
         if not layer.training:
             return None
-        drawn = torch.empty(-(-inputs.numel() // 8), dtype=torch.int64).random_(-(2**63), None, generator=own)
+        drawn = torch.empty(-(-inputs.numel() // 8), dtype=torch.int64).random_(-(2**63), None, generator=masks)
         kept = torch.tensor(drawn.numpy().view(np.uint8)[: inputs.numel()].reshape(inputs.shape) >= round(256 * layer.p))
         return inputs * kept / (1 - round(256 * layer.p) / 256)
 

@@ -62,7 +62,7 @@ def _add_training(group: Any) -> None:
     group.add_argument(
         "--model",
         metavar="NAME",
-        help="such as mlp, mlp1024, small-cnn, resnet20, wrn-16-8 or lstm (default: what suits the data)",
+        help="such as tabular, mlp, mlp1024, small-cnn, resnet20, wrn-16-8 or lstm (default: what suits the data)",
     )
     group.add_argument("--epochs", type=int, metavar="N")
     group.add_argument("--batch-size", type=int, metavar="N")

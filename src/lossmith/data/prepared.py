@@ -2,9 +2,11 @@
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 
 from torch import Tensor
 
+from lossmith.data.column_scales import ColumnScales, column_scales
 from lossmith.data.sparse_rows import Inputs, SparseRows, as_tensor
 from lossmith.encoders.model_folder import ModelFolder
 
@@ -81,6 +83,18 @@ class PreparedData:
     def encoder(self) -> ModelFolder | None:
         """Return the pretrained encoder that inputs are tokens for; None where they are anything else."""
         return None if self.texts is None or self.inputs.is_floating_point() else self.texts.encoder
+
+    def column_scales(self) -> ColumnScales:
+        """Return what the training rows say of the columns, for models that scale them.
+
+        Returns:
+            Centre and scale of the columns of numbers.
+        """
+        return self._column_scales
+
+    @cached_property
+    def _column_scales(self) -> ColumnScales:
+        return column_scales(as_tensor(self.inputs[self.train]).flatten(1))
 
     def fingerprint(self) -> str:
         """Return a digest of everything that the results depend on, by which a study knows its data again.

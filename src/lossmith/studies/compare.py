@@ -111,7 +111,9 @@ def _in_folder(settings: Settings, data: PreparedData, folder: Path, **own: Any)
 
 
 def suitable_model(data: PreparedData) -> str:
-    """Return the model that suits the data: an lstm for words, a bag for n-grams, a small cnn for images, else an mlp."""
+    """Return the model that suits the data: ``tabular`` for tables, a bag for n-grams, an lstm for words, a cnn for images."""
+    if data.kind == "table":
+        return "tabular"
     if data.is_sparse:
         return "bag"
     if data.encoder is not None:

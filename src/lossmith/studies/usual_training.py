@@ -59,6 +59,7 @@ class Habit(NamedTuple):
 
 USUAL = Habit()
 HABITS: dict[str, Habit] = {
+    "tabular": Habit("adamw", rates=(3e-4, 2e-2)),
     # Large decays keep it from learning wrong labels by heart: n-grams tell any text from all others.
     "bag": Habit("adamw", epochs=0.6, rates=(5e-4, 2e-2), decays=(0.1, 50.0)),
     # Few epochs from weights that know a language already, small steps that begin smaller still: Devlin et al. 2019.

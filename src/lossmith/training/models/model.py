@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from torch import nn
 
+from lossmith.data.column_scales import ColumnScales
 from lossmith.encoders.model_folder import ModelFolder
 
 __all__ = ["Inputs", "Model", "model"]
@@ -18,6 +19,8 @@ class Inputs(NamedTuple):
     """Number of words, where inputs are words as numbers; else 0."""
     encoder: ModelFolder | None = None
     """The pretrained encoder, where inputs are its tokens."""
+    scales: Callable[[], ColumnScales] | None = None
+    """Tells what the training rows say of the columns, where there are such."""
 
 
 class Model(NamedTuple):

@@ -1,9 +1,11 @@
 """Models by name. Each is a backbone that turns inputs into features; the objective puts the final layer on top."""
 
 import math
+from collections.abc import Callable
 
 from torch import Tensor, nn
 
+from lossmith.data.column_scales import ColumnScales
 from lossmith.data.prepared import PreparedData
 from lossmith.data.sparse_rows import SparseRows
 from lossmith.encoders.encoder import load_encoder
@@ -14,6 +16,7 @@ from lossmith.training.models.image_models import PUBLISHED_IMAGE_MODELS
 from lossmith.training.models.initialisation import Initialise, xavier_uniform
 from lossmith.training.models.model import Inputs, Model, model
 from lossmith.training.models.sparse_layers import Spread
+from lossmith.training.models.tabular import tabular
 from lossmith.training.models.text_models import TEXT_MODELS
 
 __all__ = ["MODELS", "make_backbone"]
@@ -41,6 +44,11 @@ def _mlp(inputs: Inputs) -> nn.Module:
 def _mlp1024(inputs: Inputs) -> nn.Module:
     """Three hidden layers of 1024, 512 and 512, as Staats, Thamm and Rosenow have them."""
     return _perceptron(inputs.shape, 1024, 512, 512, initialise=xavier_uniform)
+
+
+def _as_wide_as_inputs(inputs: Inputs) -> nn.Module:
+    """One hidden layer as wide as the input, as Battash, Hazan and Wolf have it for tables."""
+    return _perceptron(inputs.shape, math.prod(inputs.shape))
 
 
 def _two_convolutions(inputs: Inputs, first: int, second: int, *, kernel: int, width: int) -> list[nn.Module]:
@@ -82,6 +90,8 @@ MODELS: dict[str, Model] = {
     "linear": model(_linear),
     "mlp": model(_mlp),
     "mlp1024": model(_mlp1024),
+    "ixi": model(_as_wide_as_inputs),
+    "tabular": model(tabular),
     "small-cnn": model(_small_cnn, "images"),
     "cnn": model(_cnn, "images"),
     **PUBLISHED_IMAGE_MODELS,
@@ -104,8 +114,8 @@ def backbone_for(name: str, data: PreparedData) -> nn.Module:
     Raises:
         ValueError: If the model is unknown or does not take such inputs.
     """
-    words = vocabulary_of(data.inputs)
-    return make_backbone(name, data.input_shape, vocabulary=words, encoder=data.encoder, sparse=data.is_sparse)
+    words, scales = vocabulary_of(data.inputs), None if data.is_sparse else data.column_scales
+    return make_backbone(name, data.input_shape, vocabulary=words, encoder=data.encoder, sparse=data.is_sparse, scales=scales)
 
 
 def make_backbone(
@@ -115,6 +125,7 @@ def make_backbone(
     vocabulary: int = 0,
     encoder: ModelFolder | None = None,
     sparse: bool = False,
+    scales: Callable[[], ColumnScales] | None = None,
 ) -> nn.Module:
     """Return the model of that name without its final layer: features, ``out_features`` of them, of each input.
 
@@ -124,6 +135,7 @@ def make_backbone(
         vocabulary: The number of words, where inputs are words as numbers, and 0 where they are not.
         encoder: The pretrained encoder, where inputs are its tokens.
         sparse: Whether inputs are sparse rows. A model that has no layer for them gets them written out.
+        scales: ``PreparedData.column_scales`` of the data, for a model that scales columns by its training rows.
 
     Returns:
         The backbone, with random weights; an encoder with its own.
@@ -153,7 +165,7 @@ def make_backbone(
         raise ValueError(f"make_backbone: {name} takes numbers, got {got}; only an lstm takes words.")
     if takes == "sparse rows" and not sparse:
         raise ValueError(f"make_backbone: {name} takes texts as weighted n-grams, got {got}.")
-    made = make(Inputs(tuple(input_shape), vocabulary, encoder))
+    made = make(Inputs(tuple(input_shape), vocabulary, encoder, scales))
     return made.insert(0, Spread()) if sparse and takes == "anything" and isinstance(made, nn.Sequential) else made
 
 

@@ -10,11 +10,14 @@ from torch.func import functional_call, vmap
 from lossmith.data.sparse_rows import Inputs, SparseRows, as_tensor
 from lossmith.torch_compat import is_autocast_enabled
 from lossmith.training.models.sparse_layers import SparseLinear, Spread, bag
+from lossmith.training.models.tabular import NumberWaves
 from lossmith.training.stacks.dropout_masks import DropoutMasks
 
 __all__ = ["hides_dropout", "stacked_call", "tensors_under"]
 
-_ELEMENTWISE = (nn.ReLU, nn.Identity, nn.Tanh, nn.Sigmoid, nn.GELU, nn.SiLU, nn.Mish, nn.LeakyReLU, nn.ELU, nn.Softplus, Spread)
+_ELEMENTWISE = (nn.ReLU, nn.Identity, nn.Tanh, nn.Sigmoid, nn.GELU, nn.SiLU, nn.Mish, nn.LeakyReLU, nn.ELU, nn.Softplus)
+_OF_ROWS = (*_ELEMENTWISE, NumberWaves, Spread)
+"""Layers without parameters that take any number of dimensions before the last."""
 
 
 def stacked_call(module: nn.Module, tensors: Mapping[str, Tensor], inputs: Inputs, masks: DropoutMasks) -> Tensor:
@@ -64,9 +67,17 @@ def _layer_of_many(module: nn.Module, tensors: Mapping[str, Tensor], inputs: Ten
         return _stacked_linear(inputs, tensors["weight"], tensors.get("bias"))
     if type(module) is nn.Flatten and (module.start_dim, module.end_dim) == (1, -1):
         return inputs.flatten(2)
-    if type(module) in _ELEMENTWISE:
-        return cast("Tensor", module(inputs))
+    if type(module) in _OF_ROWS:
+        return _same_for_all(module, inputs)
     return cast("Tensor", vmap(lambda own, rows: functional_call(module, own, (rows,)))(dict(tensors), inputs))
+
+
+def _same_for_all(module: nn.Module, inputs: Tensor) -> Tensor:
+    """Call a module without parameters, and once for all runs where they see the same rows."""
+    if inputs.stride(0):
+        return cast("Tensor", module(inputs))
+    outputs: Tensor = module(inputs[:1])
+    return outputs.expand(len(inputs), *outputs.shape[1:])
 
 
 def _is_sequence(module: nn.Module) -> bool:
