@@ -293,6 +293,7 @@ def test_a_study_from_the_command_line(folder, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("LOSSMITH_CACHE", str(tmp_path / "cache"))
     given = ["compare", str(toml), "--seeds", "2", "--trials", "1", "--workers", "1", "--output", str(study), "--no-report"]
     assert main(given) == 0
+    assert open_study(study).settings.recipe.model == "hidden"
     names = {row["name"] for row in open_study(study).store.references()}
     assert names >= {"logistic regression", "linear SVM", "logistic regression, encoder", "linear SVM, encoder"}
     assert len(list((tmp_path / "cache").rglob("*.npy"))) == 1  # for both replicates

@@ -111,7 +111,7 @@ def _in_folder(settings: Settings, data: PreparedData, folder: Path, **own: Any)
 
 
 def suitable_model(data: PreparedData) -> str:
-    """Return the model that suits the data: ``tabular`` for tables, a bag for n-grams, an lstm for words, a cnn for images."""
+    """Return the model that suits the data: by whether it is words, n-grams, vectors, images or a table."""
     if data.kind == "table":
         return "tabular"
     if data.is_sparse:
@@ -120,6 +120,8 @@ def suitable_model(data: PreparedData) -> str:
         return "encoder"
     if not data.inputs.is_floating_point():
         return "lstm"
+    if data.texts is not None and data.texts.encoder is not None:
+        return "hidden"
     return "small-cnn" if data.inputs.dim() == 4 and min(data.input_shape[1:]) >= ROOM_FOR_CONVOLUTIONS else "mlp"
 
 

@@ -41,6 +41,11 @@ def _mlp(inputs: Inputs) -> nn.Module:
     return _perceptron(inputs.shape, 128, 128)
 
 
+def _hidden(inputs: Inputs) -> nn.Module:
+    """One hidden layer of 256 with dropout, which suits the vectors of a pretrained encoder."""
+    return Backbone(nn.Flatten(), nn.Linear(math.prod(inputs.shape), 256), nn.ReLU(), nn.Dropout(0.3), out_features=256)
+
+
 def _mlp1024(inputs: Inputs) -> nn.Module:
     """Three hidden layers of 1024, 512 and 512, as Staats, Thamm and Rosenow have them."""
     return _perceptron(inputs.shape, 1024, 512, 512, initialise=xavier_uniform)
@@ -89,6 +94,7 @@ def _encoder(inputs: Inputs) -> nn.Module:
 MODELS: dict[str, Model] = {
     "linear": model(_linear),
     "mlp": model(_mlp),
+    "hidden": model(_hidden),
     "mlp1024": model(_mlp1024),
     "ixi": model(_as_wide_as_inputs),
     "tabular": model(tabular),
