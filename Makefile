@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test test-versions lint bench attack clean
+.PHONY: demo test test-triton test-versions lint bench attack clean
 
 demo: $(INSTALLED)
 	$(BIN)/lossmith compare --seeds 8
@@ -15,6 +15,14 @@ test: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n 2 -q
+
+# Triton is a gigabyte, so it is in a folder of its own. On a machine without a GPU its interpreter runs the kernels, slowly.
+test-triton: $(INSTALLED) .triton
+	PYTHONPATH=.triton TRITON_INTERPRET=1 $(BIN)/python -m pytest -n 2 -q tests/test_triton.py
+	PYTHONPATH=.triton TRITON_INTERPRET=1 LOSSMITH_KERNELS=triton $(BIN)/python -m pytest -n 2 -q tests/test_contract.py
+
+.triton:
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt --target $@ triton
 
 test-versions:
 	$(PYTHON) tests/versions.py

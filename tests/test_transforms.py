@@ -12,7 +12,7 @@ from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from cases import CASES
-from lossmith import GeneralizedCrossEntropyLoss, make_loss
+from lossmith import make_loss
 from lossmith.numerics import tempered_softmax
 
 torch.manual_seed(0)
@@ -46,13 +46,25 @@ def test_compiled_to_machine_code(expression):
     torch.testing.assert_close(gradient(compiled, logits, INDICES), gradient(loss, logits, INDICES), rtol=1e-5, atol=1e-7)
 
 
-def test_changing_a_parameter_compiles_once_more_and_never_again():
+@pytest.mark.parametrize(
+    ("expression", "name", "values"),
+    [
+        ("gce", "q", (0.8, 0.7, 0.6, 0.5)),
+        ("focal", "gamma", (1.5, 2.5, 3.5, 4.5)),
+        ("label-smoothing", "alpha", (0.1, 0.2, 0.3, 0.4)),
+        ("logit-bias(mae)", "epsilon", (0.3, 1.5, 2.5, 3.5)),
+        ("logit-norm", "tau", (0.3, 0.4, 0.5, 0.6)),
+        ("z-loss", "beta", (0.1, 0.2, 0.3, 0.4)),
+        ("bi-tempered", "t1", (0.8, 0.7, 0.6, 0.5)),
+    ],
+)
+def test_changing_a_parameter_compiles_once_more_and_never_again(expression, name, values):
     torch._dynamo.reset()
     counters.clear()
-    loss = GeneralizedCrossEntropyLoss(q=0.9)
+    loss = make_loss(expression)
     compiled = torch.compile(loss, fullgraph=True, backend="eager")
-    for q in (0.8, 0.7, 0.6, 0.5, 0.4):
-        loss.q = q
+    for value in values:
+        setattr(loss, name, value)
         torch.testing.assert_close(compiled(LOGITS, INDICES), loss(LOGITS, INDICES))
     assert counters["stats"]["unique_graphs"] <= 2
 

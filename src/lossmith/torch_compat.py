@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import reduce
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ __all__ = [
     "are_transforms_active",
     "below_autograd",
     "has_native_bfloat16",
+    "has_triton",
     "is_autocast_enabled",
     "is_constant",
     "is_graph_kept",
@@ -86,6 +88,12 @@ def is_graph_kept() -> bool:
 def is_one_of_many_gradients(grad: Tensor) -> bool:
     """Return whether a gradient stands for many, as ``torch.autograd.grad(is_grads_batched=True)`` hands them over."""
     return True if _is_batched is None else bool(_is_batched(grad))
+
+
+def has_triton() -> bool:
+    """Return whether Triton is installed, as it is beside builds of torch for GPUs; any folder of that name is not it."""
+    found = find_spec("triton")
+    return found is not None and found.origin is not None
 
 
 def is_autocast_enabled(device: str) -> bool:

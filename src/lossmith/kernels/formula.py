@@ -13,7 +13,21 @@ from torch import Tensor
 from lossmith.kernels import reference
 from lossmith.kernels.reference import Curve, Term
 
-__all__ = ["Biased", "Curve", "Formula", "Rows", "Sum", "Term", "Terms", "biased", "losses", "mean"]
+__all__ = [
+    "Biased",
+    "Curve",
+    "Formula",
+    "Reduction",
+    "Rows",
+    "Sum",
+    "Term",
+    "Terms",
+    "biased",
+    "losses",
+    "mean",
+    "reduced",
+    "reduces",
+]
 
 
 class Formula(Protocol):
@@ -93,6 +107,22 @@ class Biased(NamedTuple):
         return self.formula.losses(biased(logits, target, self.epsilon), target)
 
 
+class Reduction(NamedTuple):
+    """What becomes of the losses of rows with class indices.
+
+    Args:
+        kind: ``"mean"``, ``"sum"`` or ``"none"``.
+        ignore_index: Target of rows that do not count.
+        weight: A factor for each class, or None.
+        dtype: The precision of the result, or None for that in which it is computed.
+    """
+
+    kind: str = "none"
+    ignore_index: int = -(1 << 62)
+    weight: Tensor | None = None
+    dtype: torch.dtype | None = None
+
+
 def losses(formula: Formula, logits: Tensor, target: Tensor) -> Tensor:
     """Return the loss of each row, as the formula has it.
 
@@ -119,6 +149,16 @@ def mean(formula: Formula, logits: Tensor, target: Tensor) -> Tensor:
         One number.
     """
     return formula.losses(logits, target).mean()
+
+
+def reduces(logits: object) -> bool:  # noqa: ARG001
+    """Return False: plain torch reduces losses one operation after the other."""
+    return False
+
+
+def reduced(formula: Formula, logits: Tensor, target: Tensor, reduction: Reduction) -> None:  # noqa: ARG001
+    """Return nothing, as there is nothing that reduces."""
+    return
 
 
 def biased(logits: Tensor, target: Tensor, epsilon: float) -> Tensor:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from lossmith.numerics.entries import entry, with_entry
 from lossmith.numerics.known_slope import with_slope
+from lossmith.numerics.one_operation import is_stand_in
 from lossmith.numerics.probability import Probability
 from lossmith.numerics.softmax import surprises, target_probability
 
@@ -76,10 +77,11 @@ def _differentiable(curve: Curve, p: Probability) -> Tensor:
 
 def _sum_of_others(curve: Curve, logits: Tensor, index: Tensor, own: Probability) -> Tensor:
     """Return the sum of ``f(p_c)`` over all classes but one, whose probability is given, ``(N, 1, ...)``."""
-    if curve is not cross_entropy:
+    if curve is not cross_entropy or is_stand_in(logits):
         values = _differentiable(curve, Probability.from_surprise(surprises(logits)))
         return with_entry(values, index, 0.0).sum(1, keepdim=True)
-    # -log p_c is how far c is behind the largest logit, and the logarithm of one sum, which the surprise of the target tells.
+    # -log p_c is how far c is behind the largest logit, and the logarithm of one sum, which the surprise of the target tells, in
+    # double precision. A recorded formula may run in single precision, and in a kernel that has every surprise at hand.
     top = logits.detach().amax(1, keepdim=True)
     behind = (top - logits).sum(1, keepdim=True)
     own_behind = top - entry(logits, index)

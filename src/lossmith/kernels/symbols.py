@@ -92,7 +92,9 @@ PAIRS = ("topk", "sort", "max", "min", "tempered_probs")
 class Recording:
     """All operations that have been written down, and what has been decided about conditions in the present run."""
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: torch.dtype = torch.float64) -> None:
+        self.dtype = dtype
+        """The precision that formulas are told."""
         self._known: dict[str, Operation] = {}
         self._names: dict[Input | Operation, str] = {}
         self.decided: Mapping[Input | Operation, bool] = {}
@@ -112,7 +114,9 @@ class Recording:
     def symbol_of(self, name: str, *arguments: Any, **options: Any) -> "Symbol":
         """Write down an operation on symbols."""
         plain = {key: _unwrapped(value) for key, value in options.items()}
-        return Symbol(self, self.operation(name, _unwrapped(arguments), plain))
+        keeps_shape = name in ("scatter", "scatter_add") and isinstance(arguments[0], Symbol)
+        shape = arguments[0]._shape if keeps_shape else None
+        return Symbol(self, self.operation(name, _unwrapped(arguments), plain), shape)
 
     def operation(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Operation:
         """Return the operation, the same object for the same operation."""
@@ -166,7 +170,7 @@ def _unwrapped(argument: Any) -> Any:
 
 
 class Symbol:
-    """Stands for a tensor of double precision, or for a number. Operators are added below the class."""
+    """Stands for a tensor, or for a number. Operators are added below the class."""
 
     device: ClassVar[torch.device] = torch.device("cpu")
     __hash__ = object.__hash__
@@ -178,8 +182,8 @@ class Symbol:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Double precision, but whole numbers for class indices."""
-        return torch.int64 if _is_index(self.node) else torch.float64
+        """The precision of the recording, but whole numbers for class indices."""
+        return torch.int64 if _is_index(self.node) else self._recording.dtype
 
     @property
     def shape(self) -> tuple[Any, ...]:

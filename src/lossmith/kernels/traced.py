@@ -18,6 +18,7 @@ from lossmith.numerics.probability import Probability
 __all__ = [
     "CHOOSE",
     "CLASSES",
+    "FACTORS",
     "LOGITS",
     "PROBABILITY",
     "TARGET",
@@ -38,7 +39,7 @@ Value = Input | Operation | float
 
 CHOOSE = "choose"
 """The operation ``choose(condition, first, second)``, the condition being known before any logit."""
-CLASSES, LOGITS, TARGET = "classes", "logits", "target"
+CLASSES, FACTORS, LOGITS, TARGET = "classes", "factors", "logits", "target"
 PROBABILITY = ("p", "rest", "surprise")
 """What a curve is a function of: attributes of a :class:`~lossmith.numerics.probability.Probability`."""
 MOST_DECISIONS = 12

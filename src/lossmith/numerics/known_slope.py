@@ -6,6 +6,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from lossmith.numerics.one_operation import as_one_operation, is_stand_in
 from lossmith.torch_compat import refuse_forward_mode_twice
 
 __all__ = ["with_row_slopes", "with_slope"]
@@ -28,6 +29,8 @@ def with_slope(x: Tensor, value: Tensor, slope: Tensor | float) -> Tensor:
     >>> torch.autograd.grad(with_slope(x, torch.sigmoid(x), torch.sigmoid(x) * torch.sigmoid(-x)), x)
     (tensor(4.2484e-18),)
     """
+    if is_stand_in(x):
+        return as_one_operation(with_slope, x, value, slope)
     if not isinstance(slope, Tensor):
         slope = torch.ones_like(value) * slope
     if torch.compiler.is_compiling():

@@ -19,8 +19,8 @@ from lossmith.expressions.nearest import nearest
 from lossmith.expressions.printed_form import printed_call
 from lossmith.kernels import Formula, Term, Terms
 from lossmith.losses.contract.options import OPTION_CHECKS, Options, Reduction, as_class_weights
-from lossmith.losses.contract.targets import ClassIndices, are_all_classes, are_usual, check_shapes, one_hot
-from lossmith.torch_compat import is_autocast_enabled
+from lossmith.losses.contract.reduction import along_classes, output_dtype, reduce, smooth
+from lossmith.losses.contract.targets import ClassIndices, are_all_classes, are_usual, check_range, check_shapes, one_hot
 
 __all__ = ["ClassificationLoss", "Options", "TargetProbabilityLoss", "check_option_names"]
 
@@ -147,12 +147,16 @@ class ClassificationLoss(nn.Module):
             ValueError: If shapes do not fit, or the target has no value under this loss.
             IndexError: If a class index is out of range.
         """
-        if sample_weight is None and are_usual(logits, target):
+        if sample_weight is None and are_usual(logits, target) and not kernels.reduces(logits):
             mean = self._usual_mean(logits, target)
             if mean is not None:
                 return mean
         owner = type(self).__name__
         check_shapes(owner, logits, target, sample_weight, self.weight)
+        if sample_weight is None and kernels.reduces(logits):
+            reduced = self._reduced(logits, target)
+            if reduced is not None:
+                return reduced
         batched = logits.dim() > 1
         rows, labels = (logits, target) if batched else (logits.unsqueeze(0), target.unsqueeze(0))
         rows = rows if rows.dtype in (torch.float32, torch.float64) else rows.float()
@@ -160,9 +164,9 @@ class ClassificationLoss(nn.Module):
         if sample_weight is not None:
             factor = sample_weight.to(losses.dtype)
             losses, share = losses * factor, factor.expand_as(losses) if share is None else share * factor
-        reduced = _reduce(losses, share, self.reduction)
-        output_dtype = _output_dtype(logits, target)
-        reduced = reduced if reduced.dtype == output_dtype else reduced.to(output_dtype)
+        reduced = reduce(losses, share, self.reduction)
+        dtype = output_dtype(logits, target)
+        reduced = reduced if reduced.dtype == dtype else reduced.to(dtype)
         return reduced if batched or self.reduction != "none" else reduced.squeeze(0)
 
     def _usual_mean(self, logits: Tensor, target: Tensor) -> Tensor | None:
@@ -179,6 +183,17 @@ class ClassificationLoss(nn.Module):
         self.check_call(logits, target)
         return kernels.mean(self.formula(), logits, target)
 
+    def _reduced(self, logits: Tensor, target: Tensor) -> Tensor | None:
+        """Return the reduced losses by kernels that do all of it, or None where there are none for this call."""
+        weight = self.weight
+        is_other = logits.dim() == 1 or target.is_floating_point() or self.label_smoothing != 0
+        if is_other or (weight is not None and (weight.requires_grad or weight.device != logits.device)):
+            return None
+        check_range(type(self).__name__, target, logits.shape[1], self.ignore_index)
+        self.check_call(logits, target)
+        reduction = kernels.Reduction(self.reduction, self.ignore_index, weight, output_dtype(logits, target))
+        return kernels.reduced(self.formula(), logits, target, reduction)
+
     def _has_class_weights(self) -> bool:
         # This is where nn.Module finds self.weight after it has looked everywhere else, unless it was replaced by a parameter.
         return (self._buffers["weight"] if "weight" in self._buffers else self.weight) is not None  # noqa: SIM401
@@ -188,8 +203,8 @@ class ClassificationLoss(nn.Module):
             raise ValueError(
                 f"{type(self).__name__}: ignore_index must be negative where target holds probabilities, got {self.ignore_index}."
             )
-        smoothed = _smooth(probabilities.to(logits.dtype), self.label_smoothing)
-        return self.weighted_soft_losses(logits, smoothed, _along_classes(self.weight, logits)), None
+        smoothed = smooth(probabilities.to(logits.dtype), self.label_smoothing)
+        return self.weighted_soft_losses(logits, smoothed, along_classes(self.weight, logits)), None
 
     def _hard(self, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return the losses and each example's share of the mean; None stands for equal shares."""
@@ -198,8 +213,8 @@ class ClassificationLoss(nn.Module):
             logits = torch.where(indices.valid.unsqueeze(1), logits, 0.0)
         share = None if self.weight is None else self.weight.to(logits.dtype)[indices.target]
         if self.label_smoothing:
-            smoothed = _smooth(one_hot(logits, indices.target), self.label_smoothing)
-            losses = self.weighted_soft_losses(logits, smoothed, _along_classes(self.weight, logits))
+            smoothed = smooth(one_hot(logits, indices.target), self.label_smoothing)
+            losses = self.weighted_soft_losses(logits, smoothed, along_classes(self.weight, logits))
         else:
             losses = self.example_losses(logits, indices.target)
             losses = losses if share is None else losses * share
@@ -272,28 +287,3 @@ def check_option_names(owner: type[ClassificationLoss], options: Iterable[str]) 
         if name not in Options.__annotations__:
             known = [*inspect.signature(owner).parameters, *Options.__annotations__]
             raise TypeError(f"{owner.__name__}: unknown parameter {name!r}{nearest(name, known)}")
-
-
-def _reduce(losses: Tensor, share: Tensor | None, reduction: Reduction) -> Tensor:
-    if reduction == "none":
-        return losses
-    if reduction == "sum":
-        return losses.sum()
-    return losses.mean() if share is None else losses.sum() / share.sum()
-
-
-def _smooth(probabilities: Tensor, smoothing: float) -> Tensor:
-    if smoothing == 0:
-        return probabilities
-    return probabilities * (1 - smoothing) + smoothing / probabilities.shape[1]
-
-
-def _along_classes(weight: Tensor | None, logits: Tensor) -> Tensor | None:
-    return None if weight is None else weight.to(logits.dtype).view(-1, *[1] * (logits.dim() - 2))
-
-
-def _output_dtype(logits: Tensor, target: Tensor) -> torch.dtype:
-    """Return what torch's cross-entropy returns: single precision where autocast is on, else what the inputs promote to."""
-    dtype = torch.promote_types(logits.dtype, target.dtype) if target.is_floating_point() else logits.dtype
-    kind = logits.device.type
-    return torch.promote_types(dtype, torch.float32) if is_autocast_enabled(kind) else dtype

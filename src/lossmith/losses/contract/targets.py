@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor
 
-__all__ = ["ClassIndices", "are_all_classes", "are_usual", "check_shapes", "one_hot"]
+__all__ = ["ClassIndices", "are_all_classes", "are_usual", "check_range", "check_shapes", "one_hot"]
 
 _PRECISIONS = (torch.float32, torch.float64)
 
@@ -98,8 +98,7 @@ class ClassIndices(NamedTuple):
         target = target.long()
         if are_all_classes(target, num_classes, ignore_index):
             return cls(target, None)
-        if _bounds(target) is not None:
-            _check_range(owner, target, num_classes, ignore_index)
+        check_range(owner, target, num_classes, ignore_index)
         valid = target != ignore_index
         return cls(torch.where(valid, target, 0), valid)
 
@@ -143,7 +142,20 @@ def _bounds(target: Tensor) -> tuple[float, float] | None:
         return None
 
 
-def _check_range(owner: str, target: Tensor, num_classes: int, ignore_index: int) -> None:
+def check_range(owner: str, target: Tensor, num_classes: int, ignore_index: int) -> None:
+    """Raise an error for an index that is that of no class, where values can be looked at.
+
+    Args:
+        owner: Whom the error names.
+        target: Class indices.
+        num_classes: How many classes there are.
+        ignore_index: Target of examples that do not count.
+
+    Raises:
+        IndexError: If there is one.
+    """
+    if _bounds(target) is None:
+        return
     outside = ((target < 0) | (target >= num_classes)) & (target != ignore_index)
     if outside.any():
         position = tuple(outside.nonzero()[0].tolist())

@@ -10,6 +10,7 @@ from collections import Counter
 from textwrap import indent
 from typing import Any, NamedTuple
 
+from lossmith.kernels.row_operations import call_of, seen_through
 from lossmith.kernels.symbols import Input, Operation, inputs_of
 from lossmith.kernels.traced import (
     CHOOSE,
@@ -23,7 +24,7 @@ from lossmith.kernels.traced import (
     UntraceableError,
     Value,
 )
-from lossmith.report.explore.operations import FUNCTIONS, OF_ROWS, call_of, seen_through
+from lossmith.report.explore.operations import FUNCTIONS, OF_ROWS
 
 __all__ = ["ROW_OPERATIONS", "printed"]
 

@@ -1,0 +1,123 @@
+"""Random k-element subsets of the classes: :mod:`lossmith.numerics.subsets.sums` in its recorded form, for one row.
+
+The k largest scores of the other classes are split off one after the other. k is a constant, so that every sum over subsets is
+written out.
+"""
+
+from functools import reduce
+from typing import Any, NamedTuple
+
+import torch
+
+from lossmith.kernels.symbols import UntraceableError
+
+__all__ = ["absence", "slope_of_absence"]
+
+# Power sums lose up to k bits; see kernels/cpu/weight_powers.py.
+MOST_CHOSEN = {torch.float32: 6, torch.float64: 8}
+
+
+class _Split(NamedTuple):
+    """The k largest of the scores other than the target's, and what there is beside them."""
+
+    tops: list[Any]
+    """Descending."""
+    places: list[Any]
+    weights: Any
+    """``exp((score - k-th) / scale)``, 0 for the target and for the k largest."""
+    rest: list[Any]
+    """``sigma_0 .. sigma_k`` of the weights."""
+    holes: list[Any]
+    """``exp((k-th - top) / scale)`` of the k largest."""
+
+
+def _split(values: Any, index: Any, k: int, scale: Any) -> _Split:
+    recording = values._recording
+    if not isinstance(k, int) or k > MOST_CHOSEN[recording.dtype]:
+        raise UntraceableError(f"has subsets of {k} classes, which are too many to be written out")
+    others, tops, places = values.scatter(1, index, -torch.inf), [], []
+    for _ in range(k):
+        # Where fewer than k values are finite, the k-th is as low as a number can be.
+        tops.append(others.amax(1, keepdim=True).clamp_min(torch.finfo(recording.dtype).min))
+        places.append(others.argmax(1, keepdim=True))
+        others = others.scatter(1, places[-1], -torch.inf)
+    weights = torch.exp((others - tops[-1]) / scale)
+    powers = [weights]
+    while len(powers) < k:
+        powers.append(powers[-1] * weights)
+    rest = _newton([power.sum(1, keepdim=True) for power in powers])
+    return _Split(tops, places, weights, rest, [torch.exp((tops[-1] - top) / scale) for top in tops])
+
+
+def _newton(sums: list[Any]) -> list[Any]:
+    """Return the elementary symmetric polynomials from power sums; rounding can leave one a little below 0."""
+    found: list[Any] = [1.0]
+    for degree in range(1, len(sums) + 1):
+        terms = [(-1.0) ** (i - 1) * sums[i - 1] * found[degree - i] for i in range(1, degree + 1)]
+        found.append((_total(terms) / degree).clamp_min(0.0))
+    return found
+
+
+def _total(terms: list[Any]) -> Any:
+    return reduce(lambda first, second: first + second, terms)
+
+
+def _polynomials(numbers: list[Any]) -> list[Any]:
+    """Return the elementary symmetric polynomials of a few numbers, of positive terms only."""
+    found: list[Any] = [1.0]
+    for number in numbers:
+        found = [1.0, *(found[i] + number * found[i - 1] for i in range(1, len(found))), number * found[-1]]
+    return found
+
+
+def _totals(split: _Split) -> list[Any]:
+    """Return ``A_0 .. A_k``: sums over the subsets of k, k - 1, .. elements."""
+    holes, k = _polynomials(split.holes), len(split.tops)
+    return [_total([holes[m + d] * split.rest[m] for m in range(k + 1 - d)]) for d in range(k + 1)]
+
+
+def absence(values: Any, index: Any, k: int, scale: Any) -> Any:
+    """Return the log-odds that a class is not among k.
+
+    Args:
+        values: The scores.
+        index: The class.
+        k: How many are chosen.
+        scale: What scores are divided by.
+
+    Returns:
+        ``log((1 - pi) / pi)``.
+
+    Raises:
+        UntraceableError: If k is large.
+    """
+    split = _split(values, index, k, scale)
+    totals = _totals(split)
+    return (split.tops[-1] - values.gather(1, index)) / scale + torch.log(totals[0] / totals[1])
+
+
+def slope_of_absence(values: Any, index: Any, k: int, scale: Any) -> Any:
+    """Return the gradient of :func:`absence` with respect to the scores, a row.
+
+    The probability of one of the rest is a polynomial in its weight, and the k largest lose what they are more often absent from
+    k - 1 than from k.
+    """
+    split = _split(values, index, k, scale)
+    totals = [*_totals(split), 0.0]
+    slope: Any = 0.0
+    for m in range(k, 0, -1):
+        coefficient = (-1.0) ** (m - 1) * (totals[m] / totals[0] - totals[m + 1] / totals[1])
+        slope = (slope + coefficient) * split.weights
+    for place, entry in zip(split.places, _slopes_of_top(split, totals), strict=True):
+        slope = slope.scatter(1, place, entry)
+    return (slope / scale).scatter(1, index, -1 / scale)
+
+
+def _slopes_of_top(split: _Split, totals: list[Any]) -> list[Any]:
+    found = []
+    for i, hole in enumerate(split.holes):
+        without = _polynomials(split.holes[:i] + split.holes[i + 1 :])
+        present = _total([without[m] * split.rest[m] for m in range(len(without))])
+        absent = _total([without[m] * split.rest[m + 1] for m in range(len(without))])
+        found.append(hole * (present / totals[1] - absent / totals[0]))
+    return found
