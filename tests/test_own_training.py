@@ -1,5 +1,6 @@
 """A training function of the user's own under a study: trials, tuning, races, noise, what goes wrong, kill and resume."""
 
+import importlib.util
 import json
 import os
 import signal
@@ -374,3 +375,15 @@ def test_ranges_are_written_and_read_again():
     assert read["b"].values == (1, 2, "three")
     with pytest.raises(ValueError, match="must be a pair of numbers or a list"):
         written_tuned({"a": [True]})
+
+
+@pytest.mark.parametrize("example", ["own_training", "own_training_sklearn"])
+def test_examples_run(tmp_path, monkeypatch, capsys, example):
+    spec = importlib.util.spec_from_file_location(example, Path(__file__).parents[1] / "examples" / f"{example}.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, example, module)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(sys, "argv", [example, "--quick", "--output", str(tmp_path / "study")])
+    module.main()
+    assert "Stay with ce" in capsys.readouterr().out
+    assert not open_study(tmp_path / "study").results.untrained.str.startswith("failed").any()
