@@ -85,9 +85,19 @@ def _varying(block: _Block, rows: Array) -> _Block:
     if isinstance(numbers, np.ndarray):
         varies = np.array([np.ptp(column[rows]) > 0 for column in numbers.T], dtype=bool)
     else:
-        known = numbers[rows]
-        varies = np.ravel(known.max(axis=0).toarray() > known.min(axis=0).toarray())
+        varies = _varying_columns(numbers, rows)
     return _Block(numbers if varies.all() else numbers[:, varies], block.note)
+
+
+def _varying_columns(numbers: "csr_array", rows: Array) -> Array:
+    """Return which columns differ among some rows; without a copy of these, as there may be millions of numbers."""
+    among = np.zeros(numbers.shape[0], dtype=bool)
+    among[rows] = True
+    counts = np.bincount(numbers.indices[np.repeat(among, np.diff(numbers.indptr))], minlength=numbers.shape[1])
+    varies = (counts > 0) & (counts < len(rows))
+    for column in np.flatnonzero(counts == len(rows)):
+        varies[column] = np.ptp(numbers[rows][:, [column]].toarray()) > 0
+    return varies
 
 
 def _side_by_side(blocks: "Sequence[Array | csr_array]") -> Inputs:
@@ -96,7 +106,8 @@ def _side_by_side(blocks: "Sequence[Array | csr_array]") -> Inputs:
         return torch.from_numpy(np.concatenate(blocks, axis=1, dtype=np.float32))
     from scipy.sparse import csr_array, hstack
 
-    return SparseRows.of(hstack([csr_array(block) for block in blocks], format="csr", dtype=np.float32))
+    parts = [csr_array(block) for block in blocks]
+    return SparseRows.of(parts[0] if len(parts) == 1 else hstack(parts, format="csr", dtype=np.float32))
 
 
 def _encode_words(

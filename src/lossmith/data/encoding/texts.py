@@ -54,20 +54,17 @@ def weighted_ngrams(texts: Sequence[str], train: Array) -> "csr_array":
     Returns:
         One row a text, in single precision.
     """
-    from scipy.sparse import csr_array, hstack
+    from scipy.sparse import csr_array, hstack, vstack
 
     step = -(-len(train) // _FITTED_TEXTS)
     fitted = [_beginning(texts[row]) for row in train[::step]]
-    parts = [_weighted(texts, fitted, terms_of) for terms_of in (_words_and_pairs, _parts_of_words)]
-    return csr_array(hstack(parts, format="csr", dtype=np.float32))
-
-
-def _weighted(texts: Sequence[str], fitted: Sequence[str], terms_of: Callable[[str], list[str]]) -> "csr_array":
-    from scipy.sparse import vstack
-
-    vectorizer = _fitted_vectorizer(fitted, terms_of)
-    blocks = [texts[start : start + _TEXTS_AT_ONCE] for start in range(0, len(texts), _TEXTS_AT_ONCE)]
-    return vstack([vectorizer.transform(map(_beginning, block)) for block in blocks], format="csr")
+    vectorizers = [_fitted_vectorizer(fitted, terms_of) for terms_of in (_words_and_pairs, _parts_of_words)]
+    blocks = (texts[start : start + _TEXTS_AT_ONCE] for start in range(0, len(texts), _TEXTS_AT_ONCE))
+    # Block by block, so that there is never more than one other copy of all entries.
+    rows = (
+        hstack([own.transform(map(_beginning, block)) for own in vectorizers], format="csr", dtype=np.float32) for block in blocks
+    )
+    return csr_array(vstack(list(rows), format="csr"))
 
 
 def _fitted_vectorizer(texts: Sequence[str], terms_of: Callable[[str], list[str]]) -> Any:

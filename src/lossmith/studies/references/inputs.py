@@ -154,15 +154,15 @@ def _text_view(data: PreparedData) -> View:
     """Return TF-IDF of words, pairs of words and parts of words, as networks see it; or of numbered words."""
     if data.texts is None:
         return _weighted_counts(data)
-    if isinstance(data.inputs, SparseRows):
-        terms = data.inputs.matrix()[:, data.texts.inputs.numpy()]
-    else:
-        terms = weighted_ngrams(data.texts.strings, data.train.numpy())
-    most = max(2_000, _MOST_WEIGHTS // data.num_classes)
-    if terms.shape[1] > most:
-        often = np.bincount(terms[data.train.numpy()].indices, minlength=terms.shape[1])
-        terms = terms[:, np.sort(np.argsort(-often, kind="stable")[:most])]
-    return View.of((sparse.csr_matrix(terms[rows.numpy()]) for rows in _splits(data)), "TF-IDF")
+    train, terms_alone = data.train.numpy(), not isinstance(data.inputs, SparseRows)
+    terms = data.inputs.matrix() if isinstance(data.inputs, SparseRows) else weighted_ngrams(data.texts.strings, train)
+    often = np.bincount(terms[train].indices, minlength=terms.shape[1])
+    if not terms_alone:
+        often[~data.texts.inputs.numpy()] = -1
+    most = min(max(2_000, _MOST_WEIGHTS // data.num_classes), int((often >= 0).sum()))
+    chosen = np.sort(np.argsort(-often, kind="stable")[:most])
+    parts = (terms[rows.numpy()] for rows in _splits(data))
+    return View.of((sparse.csr_matrix(part if most == part.shape[1] else part[:, chosen]) for part in parts), "TF-IDF")
 
 
 def _weighted_counts(data: PreparedData) -> View:
