@@ -4,7 +4,7 @@ Those are ``sum``, ``gather``, the largest number and its place (``top_height``,
 its place, and the sum of the exponentials of all others relative to it, which one walk over a row finds together.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -13,12 +13,15 @@ from lossmith.kernels.row_operations import call_of, seen_through
 from lossmith.kernels.symbols import Input, Operation, Recording, Symbol, UntraceableError
 from lossmith.kernels.traced import LOGITS, TARGET
 from lossmith.kernels.triton.subsets import absence
+from lossmith.kernels.triton.walks import is_row
 from lossmith.numerics.normalizer import MARGIN
 
 __all__ = ["lowered", "softmax_of"]
 
 # Without a dimension, since there is one: other names than torch has for them.
 RENAMED = {"gather": "take", "scatter": "put", "sum": "total"}
+# An entry at one place is that of one of two rows, by which place it is.
+OF_SEVERAL_ENTRIES = ("put",)
 
 
 def lowered(recording: Recording, value: Any, known: dict[Any, Any]) -> Any:
@@ -41,17 +44,34 @@ def lowered(recording: Recording, value: Any, known: dict[Any, Any]) -> Any:
         if name in LOWERED:
             found = LOWERED[name](*parts)
             known[value] = lowered(recording, found.node, known) if isinstance(found, Symbol) else found
+        elif name == "gather" and _is_target(parts[1]):
+            known[value] = _entry(recording, parts[0].node, parts[1].node)
         else:
-            known[value] = recording.symbol_of(_renamed(name, parts), *parts).node
-            known[known[value]] = known[value]
+            known[value] = recording.symbol_of(RENAMED.get(name, name), *parts).node
+        known[known[value]] = known[value]
     return known[value]
 
 
-def _renamed(name: str, parts: list[Any]) -> str:
-    """Return the name of an operation; the target's own logit is read where it is."""
-    if name == "gather" and all(isinstance(part.node, Input) for part in parts):
-        return "own" if [part.node.name for part in parts] == [LOGITS, TARGET] else "take"
-    return RENAMED.get(name, name)
+def _entry(recording: Recording, row: Any, index: Any) -> Any:
+    """Return the entry of a row at the target, from the target's own logit where each entry is a function of its logit."""
+    if not is_row(row):
+        return row
+    if isinstance(row, Input):
+        return recording.symbol_of("own" if row.name == LOGITS else "take", *_symbols(recording, (row, index))).node
+    if row.name == "put" and row.arguments[1] is index:
+        return row.arguments[2]
+    if row.name in OF_SEVERAL_ENTRIES:
+        return recording.symbol_of("take", *_symbols(recording, (row, index))).node
+    parts = [_entry(recording, seen_through(each), index) for each in row.arguments]
+    return recording.symbol_of(row.name, *_symbols(recording, parts)).node
+
+
+def _symbols(recording: Recording, parts: Iterable[Any]) -> list[Any]:
+    return [_symbol(recording, part) for part in parts]
+
+
+def _is_target(index: Any) -> bool:
+    return isinstance(index.node, Input) and index.node.name == TARGET
 
 
 def _symbol(recording: Recording, part: Any) -> Any:

@@ -6,7 +6,6 @@ they are read once, whatever is computed from them. Longer ones are walked over,
 
 import math
 from collections.abc import Hashable
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -15,9 +14,9 @@ from lossmith.kernels.row_operations import seen_through
 from lossmith.kernels.symbols import Input, Operation, UntraceableError, inputs_of
 from lossmith.kernels.traced import FACTORS, LOGITS, TARGET
 from lossmith.kernels.triton.recorded import Graphs
-from lossmith.kernels.triton.walks import REDUCTIONS, Walk, identity_of, key_of, newton
+from lossmith.kernels.triton.walks import REDUCTIONS, Walk, identity_of, is_row, key_of, newton
 
-__all__ = ["Printer", "is_row", "kept_numbers", "level_of"]
+__all__ = ["Printer", "kept_numbers", "level_of"]
 
 OPERATORS = {
     "add": "+",
@@ -57,16 +56,6 @@ PATTERNS = {
     "tanh": "2 * sigmoid(2 * {0}) - 1",
 }
 OF_TWO = ("sigmoid", "softplus")
-
-
-@lru_cache(maxsize=10_000)  # a graph has few nodes but many paths
-def is_row(value: Any) -> bool:
-    """Return whether there is a number for each class, and not one for all."""
-    if isinstance(value, Input):
-        return value.name in (LOGITS, FACTORS)
-    if not isinstance(value, Operation) or value.is_number or value.name in (*REDUCTIONS, "own"):
-        return False
-    return any(is_row(each) for each in inputs_of(value))
 
 
 def numbers_within(value: Any) -> list[Operation]:

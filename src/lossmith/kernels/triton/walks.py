@@ -1,17 +1,29 @@
 """What kernels find out by walking over a row: sums, entries, the largest number, exponentials beside it, Newton's method."""
 
 from collections.abc import Hashable
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from lossmith.kernels.symbols import Operation
+from lossmith.kernels.symbols import Input, Operation, inputs_of
+from lossmith.kernels.traced import FACTORS, LOGITS
 
-__all__ = ["REDUCTIONS", "Walk", "identity_of", "key_of", "newton"]
+__all__ = ["REDUCTIONS", "Walk", "identity_of", "is_row", "key_of", "newton"]
 
 REDUCTIONS = ("take", "total", "peak_height", "peak_place", "peak_rest", "top_height", "top_place", "tempered_peak")
 """The operations that make one number of a row."""
 # As many steps as are needed where values cannot be looked at, see numerics/normalizer.py.
 STEPS = {"tl.float32": 10, "tl.float64": 12}
 LOWEST = 'float("-inf")'
+
+
+@lru_cache(maxsize=10_000)  # a graph has few nodes but many paths
+def is_row(value: Any) -> bool:
+    """Return whether there is a number for each class, and not one for all."""
+    if isinstance(value, Input):
+        return value.name in (LOGITS, FACTORS)
+    if not isinstance(value, Operation) or value.is_number or value.name in (*REDUCTIONS, "own"):
+        return False
+    return any(is_row(each) for each in inputs_of(value))
 
 
 class Writes(Protocol):
