@@ -27,16 +27,16 @@ from lossmith.training.workers import train_all
 __all__ = ["main", "summary"]
 
 DATA = "fashion-mnist"
-BUDGETS = {"small-cnn": (6000, 8), "mlp1024": (6000, 8), "cnn": (3000, 6), "resnet20": (3000, 6)}
+BUDGETS = {"small-cnn": (2000, 6), "mlp1024": (2000, 6), "cnn": (2000, 6), "resnet20": (2000, 6)}
 """Training rows and epochs of each model."""
 RATES = {"small-cnn": 0.05, "mlp1024": 0.02, "cnn": 0.02, "resnet20": 0.1}
 LOSSES, NOISE = ("ce", "gce"), ("none", "symmetric(0.2)")
-TEST_ROWS = 3000
+TEST_ROWS = 2000
 KEY = ["model", "precision", "loss", "noise", "seed"]
 
 
 def _rows_of(data: PreparedData, rows: int) -> PreparedData:
-    return replace(data, train=data.train[:rows], validation=data.validation[:500], test=data.test[:TEST_ROWS])
+    return replace(data, train=data.train[:rows], validation=data.validation[:200], test=data.test[:TEST_ROWS])
 
 
 def _jobs(data: PreparedData, rate: float, seeds: int) -> list[Job]:
@@ -83,7 +83,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results", help="of the exported tables")
     parser.add_argument("--models", default=",".join(BUDGETS), help="separated by commas (default: %(default)s)")
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--workers", type=int, help="processes that train (default: one for each processor)")
     options = parser.parse_args()
     be_nice()
