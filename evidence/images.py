@@ -27,7 +27,14 @@ __all__ = ["SETS", "main", "summary"]
 LOSSES, NOISE = ("ce", "gce", "sce", "bi-tempered"), (0.0, 0.2, 0.4)
 SETS: Mapping[str, Mapping[str, Any]] = {
     "fashion-mnist": {"model": "small-cnn", "epochs": 12, "rates": (0.1, 0.03), "decays": (5e-4,), "augment": "flip"},
-    "cifar-10": {"model": "resnet20", "epochs": 30, "rates": (0.1,), "decays": (5e-4,), "augment": "crop,flip"},
+    "cifar-10": {
+        "model": "resnet20",
+        "epochs": 30,
+        "rates": (0.1,),
+        "decays": (5e-4,),
+        "augment": "crop,flip",
+        "precision": "bfloat16",
+    },
 }
 """How each set is trained; everything else is as a study has it."""
 COSTS = {

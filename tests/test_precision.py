@@ -95,9 +95,11 @@ def test_pooling_before_the_relu_is_the_same() -> None:
 @pytest.mark.parametrize("native", [True, False])
 def test_auto_is_bfloat16_where_the_processor_has_it_and_it_was_measured(native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(usual_training, "has_native_bfloat16", lambda: native)
-    found = {model: settings_from({"model": model}).completed("mlp", 3, 650).recipe.precision for model in ("cnn", "mlp", "mine")}
-    assert found == {"cnn": "bfloat16" if native else "float32", "mlp": "float32", "mine": "float32"}
-    assert settings_from({"model": "cnn", "precision": "float32"}).completed("mlp", 3, 650).recipe.precision == "float32"
+    found = {
+        model: settings_from({"model": model}).completed("mlp", 3, 650).recipe.precision for model in ("small-cnn", "mlp", "mine")
+    }
+    assert found == {"small-cnn": "bfloat16" if native else "float32", "mlp": "float32", "mine": "float32"}
+    assert settings_from({"model": "small-cnn", "precision": "float32"}).completed("mlp", 3, 650).recipe.precision == "float32"
 
 
 def test_a_study_goes_on_in_the_precision_it_began_with() -> None:

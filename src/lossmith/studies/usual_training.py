@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from lossmith.torch_compat import has_native_bfloat16
-from lossmith.training.models.named_models import MODELS
 from lossmith.training.recipe import Recipe
 
 __all__ = [
@@ -34,6 +33,8 @@ DECAYS: dict[str, Interval] = {"adamw": (1e-3, 1.0)}
 USUAL_DECAYS: Interval = (1e-5, 1e-2)
 """The same of weight decays."""
 
+BFLOAT16 = ("small-cnn", "mlp1024")
+"""Models that gain by bfloat16 and were measured to lose nothing by it (``python -m evidence.precision``)."""
 PHOTOGRAPHS: dict[str, str] = {"cifar-10": "crop,flip", "cifar-10n": "crop,flip"}
 """Known data that is the same seen from the other side and a little moved; of other data that is for the user to know."""
 
@@ -130,14 +131,13 @@ def suitable_augmentation(name: str) -> str:
 def suitable_precision(model: str) -> str:
     """Return in which precision a model computes, unless told: bfloat16 where it was measured to do no harm, and is faster.
 
-    That is so for networks of images and for wide layers, on a processor that has instructions for it. A model of the user's own
-    stays in single precision.
+    That is so for a few networks, on a processor that has instructions for it. All others, and a model of the user's own, stay
+    in single precision.
 
     >>> suitable_precision("mlp"), suitable_precision("lstm")
     ('float32', 'float32')
     """
-    gains = model in MODELS and (MODELS[model].takes == "images" or model == "mlp1024")
-    return "bfloat16" if gains and has_native_bfloat16() else "float32"
+    return "bfloat16" if model in BFLOAT16 and has_native_bfloat16() else "float32"
 
 
 def rate_range(recipe: Recipe) -> Interval:
