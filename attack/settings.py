@@ -10,7 +10,8 @@ from typing import Any
 from attack.command import run
 from attack.kind import Kind
 from attack.odd_values import odd_json
-from lossmith.studies.settings import LOADING, Settings
+from lossmith.studies.design.given_settings import LOADING
+from lossmith.studies.design.settings import Settings
 from lossmith.training.recipe import Recipe
 
 __all__ = ["SETTINGS"]

@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 from evidence.tables import MOST_ROWS, TARGET, Table, made_tables
 from lossmith import __version__, compare
 from lossmith.studies import Study, open_study
-from lossmith.studies.settings import USUAL_TRIALS
+from lossmith.studies.design.settings import USUAL_TRIALS
 
 __all__ = ["NOISE", "WHOLE", "Command", "export", "share", "write_settings"]
 

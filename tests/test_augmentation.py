@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lossmith.studies.settings import settings_from
+from lossmith.studies.design.given_settings import settings_from
 from lossmith.training.augmentation.augmentation import AUGMENTATIONS, Augmentation
 from lossmith.training.augmentation.colours import COLOURS
 from lossmith.training.augmentation.framing import crop, cutout, flip

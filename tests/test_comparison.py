@@ -14,9 +14,9 @@ from torch import nn
 
 from lossmith.command_line import main
 from lossmith.studies import Study, compare, open_study
-from lossmith.studies.cost import Cost
+from lossmith.studies.budget.cost import Cost
+from lossmith.studies.design.given_settings import settings_from
 from lossmith.studies.measures import METRICS
-from lossmith.studies.settings import settings_from
 
 QUICK = {"epochs": 2, "seeds": 2, "rates": [0.03, 0.3], "references": False, "progress": False, "workers": 1}
 

@@ -12,7 +12,7 @@ from torch import nn
 from lossmith import GeneralizedCrossEntropyLoss, make_objective
 from lossmith.command_line import main
 from lossmith.studies import compare, open_study
-from lossmith.studies.settings import settings_from
+from lossmith.studies.design.given_settings import settings_from
 
 QUICK = {"epochs": 1, "seeds": 1, "rates": 0.1, "references": False, "progress": False, "workers": 1}
 

@@ -16,7 +16,7 @@ from lossmith.data.encoding.columns import _Block, _varying
 from lossmith.data.sparse_rows import SparseRows
 from lossmith.studies import cost
 from lossmith.studies.compare import planned
-from lossmith.studies.settings import settings_from
+from lossmith.studies.design.given_settings import settings_from
 from lossmith.theory import advice, average_error
 from lossmith.theory.correction import Question, corrected, measured_start
 from lossmith.theory.per_example import PerExampleLoss

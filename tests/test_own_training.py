@@ -20,9 +20,9 @@ from lossmith.data import load_data
 from lossmith.report import write_report
 from lossmith.studies import open_study
 from lossmith.studies.compare import planned
-from lossmith.studies.replicates import Replicates
-from lossmith.studies.settings import settings_from
-from lossmith.studies.tuned_ranges import read_tuned, written_tuned
+from lossmith.studies.design.given_settings import settings_from
+from lossmith.studies.design.tuned_ranges import read_tuned, written_tuned
+from lossmith.studies.protocol.replicates import Replicates
 from lossmith.training.learning_rate_schedules import Moment, make_learning_rate_schedule
 from lossmith.training.models.named_models import make_backbone
 from lossmith.training.own.trial import Trial, TrialStopped
@@ -82,7 +82,7 @@ def test_everything_downstream_of_a_study_works(tmp_path):
 def test_trials_are_drawn_as_for_the_built_in_trainer(tmp_path):
     own = settings_from({"tune": {"learning_rate": (0.003, 0.5)}, "trials": 5, "model": "own training", "data": ""})
     built_in = settings_from({"tune": ["learning_rate=0.003:0.5"], "trials": 5, "optimizer": "sgd", "model": "mlp"})
-    from lossmith.studies.trials import drawn_settings
+    from lossmith.studies.design.trials import drawn_settings
 
     rates = [[setting.learning_rate for setting in drawn_settings(each, "ce", 7)] for each in (own, built_in)]
     assert rates[0] == rates[1]

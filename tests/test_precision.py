@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from lossmith import torch_compat
 from lossmith.studies import usual_training
-from lossmith.studies.settings import settings_from
+from lossmith.studies.design.given_settings import settings_from
 from lossmith.training.loop import train_stack
 from lossmith.training.models.named_models import make_backbone
 from lossmith.training.recipe import Recipe

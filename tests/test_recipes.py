@@ -8,10 +8,10 @@ import pytest
 import lossmith
 from lossmith.command_line import main
 from lossmith.recipes import RECIPES
-from lossmith.studies.settings import settings_from
-from lossmith.studies.settings_file import read_settings
-from lossmith.studies.settings_words import command, deviations
-from lossmith.studies.trials import drawn_settings
+from lossmith.studies.design.given_settings import settings_from
+from lossmith.studies.design.settings_file import read_settings
+from lossmith.studies.design.settings_words import command, deviations
+from lossmith.studies.design.trials import drawn_settings
 from lossmith.training.checks import check_recipe
 from training_reference import digits
 

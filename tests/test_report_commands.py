@@ -12,8 +12,8 @@ from rich.console import Console
 from lossmith.command_line import main
 from lossmith.studies import compare, open_study
 from lossmith.studies.compare import planned
+from lossmith.studies.design.given_settings import settings_from
 from lossmith.studies.progress import PlainProgress, ProgressDisplay, TerminalProgress
-from lossmith.studies.settings import settings_from
 
 
 @pytest.fixture(scope="module")

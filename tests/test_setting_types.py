@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import lossmith
 from lossmith.command_line import main
-from lossmith.studies.setting_checks import CHECKS, checked
-from lossmith.studies.settings import LOADING, settings_from
-from lossmith.studies.settings_file import read_settings
+from lossmith.studies.design.given_settings import LOADING, settings_from
+from lossmith.studies.design.setting_checks import CHECKS, checked
+from lossmith.studies.design.settings_file import read_settings
 from lossmith.training.recipe import Recipe
 
 NESTED = {"a": [1, {"b": None}]}

@@ -9,14 +9,15 @@ import torch
 
 from lossmith.data import load_data
 from lossmith.studies import compare
-from lossmith.studies.cost import LONGEST_SECONDS, Cost, trainings_of
-from lossmith.studies.procedure import race_of
-from lossmith.studies.replicates import Replicates, overlap_of
-from lossmith.studies.settings import Settings, settings_from
-from lossmith.studies.time_plan import plan_in_time
-from lossmith.studies.trials import drawn_settings, expression_of
-from lossmith.studies.tuning import best_trial, edge_runs, second_chance_runs
-from lossmith.studies.usual_training import RATES, UNFINISHED
+from lossmith.studies.budget.cost import LONGEST_SECONDS, Cost, trainings_of
+from lossmith.studies.budget.time_plan import plan_in_time
+from lossmith.studies.design.given_settings import settings_from
+from lossmith.studies.design.settings import Settings
+from lossmith.studies.design.trials import drawn_settings, expression_of
+from lossmith.studies.design.usual_training import RATES, UNFINISHED
+from lossmith.studies.protocol.procedure import race_of
+from lossmith.studies.protocol.replicates import Replicates, overlap_of
+from lossmith.studies.protocol.tuning import best_trial, edge_runs, second_chance_runs
 from lossmith.training.recipe import Cell, Recipe
 
 CELL = Cell("ce", "none", 0)

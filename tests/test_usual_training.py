@@ -2,9 +2,9 @@
 
 import pytest
 
-from lossmith.studies.settings import settings_from
-from lossmith.studies.trials import drawn_settings
-from lossmith.studies.usual_training import HABITS, Habit, completed_recipe, suitable_epochs
+from lossmith.studies.design.given_settings import settings_from
+from lossmith.studies.design.trials import drawn_settings
+from lossmith.studies.design.usual_training import HABITS, Habit, completed_recipe, suitable_epochs
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Analyse, print the tables, and name the report."""
     from lossmith.commands.answer import analyse_and_print
-    from lossmith.studies.settings import split_list
+    from lossmith.studies.design.setting_checks import split_list
     from lossmith.studies.study import open_study
 
     given = {name: value for name, value in vars(options).items() if name not in ("run", "study", "no_report")}

@@ -132,7 +132,7 @@ def _add_output(group: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Compare, print the table and the recommendation, and name the report."""
-    from lossmith.studies.settings_file import read_settings
+    from lossmith.studies.design.settings_file import read_settings
 
     given = {name: value for name, value in vars(options).items() if name != "run"}
     how: dict[str, Any] = {name: given.pop(name) for name in _NOT_SETTINGS if name in given}
@@ -146,7 +146,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _with_all_that_is_analysed(keep: Any) -> list[Any]:
     """Return what to keep of each run, as a list, whether it was written on the command line or in a file."""
-    from lossmith.studies.settings import split_list
+    from lossmith.studies.design.setting_checks import split_list
 
     asked = split_list(keep) if isinstance(keep, str) else keep if isinstance(keep, list) else [keep]
     return [*(name for name in asked if name not in ANALYSED), *ANALYSED]
@@ -155,7 +155,7 @@ def _with_all_that_is_analysed(keep: Any) -> list[Any]:
 def _compare(given: dict[str, Any], how: dict[str, Any]) -> None:
     from lossmith.commands.answer import train_and_answer
     from lossmith.studies.compare import planned
-    from lossmith.studies.settings import settings_from
+    from lossmith.studies.design.given_settings import settings_from
 
     comparison = planned(settings_from(given), output=how.get("output"), workers=how.get("workers"))
     if how.get("dry_run"):

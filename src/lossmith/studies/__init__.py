@@ -1,10 +1,11 @@
 """Comparisons of losses on data: plan, train, store, compare (extra ``experiments``)."""
 
 from lossmith.studies.compare import compare
+from lossmith.studies.design.given_settings import settings_from
+from lossmith.studies.design.settings import Settings
+from lossmith.studies.design.settings_file import read_settings
 from lossmith.studies.findings import Analysis, LayerMaps
 from lossmith.studies.measures import MEASURES
-from lossmith.studies.settings import Settings, settings_from
-from lossmith.studies.settings_file import read_settings
 from lossmith.studies.storage.store import StoreError
 from lossmith.studies.study import Study, open_study
 from lossmith.studies.study_analysis import analyse

@@ -9,7 +9,7 @@ import pandas as pd
 from lossmith.statistics.caveats import guessing
 from lossmith.statistics.overlapping import Overlap, row_scores, row_variance
 from lossmith.statistics.recommendation import Recommendation, recommend
-from lossmith.studies.settings import CLEAN, Settings
+from lossmith.studies.design.settings import CLEAN, Settings
 
 __all__ = ["AnsweringStudy", "answer_of", "shared_rows_variance"]
 

@@ -16,15 +16,17 @@ from lossmith.losses import ClassificationLoss
 from lossmith.objectives.named_objectives import make_objective
 from lossmith.objectives.objective import Objective
 from lossmith.studies.comparison import Comparison
+from lossmith.studies.design.given_settings import settings_from
+from lossmith.studies.design.setting_checks import split_list
+from lossmith.studies.design.settings import LOSSES, OWN, Settings
+from lossmith.studies.design.usual_training import suitable_augmentation
 from lossmith.studies.own_training.own_comparison import OwnComparison, function_from
 from lossmith.studies.prepared_comparison import PreparedComparison
 from lossmith.studies.progress import progress_display, texts_display
 from lossmith.studies.rehearsal import check_splits, rehearse
-from lossmith.studies.settings import LOSSES, OWN, Settings, names_a_function, settings_from, split_list
 from lossmith.studies.storage.store import Store, StoreError
 from lossmith.studies.storage.stored_study import source_again, stored_settings
 from lossmith.studies.study import FILE, Study, open_study
-from lossmith.studies.usual_training import suitable_augmentation
 from lossmith.training.checks import check_recipe
 from lossmith.training.job import Build
 from lossmith.training.own.trial_task import TrainFunction
@@ -198,28 +200,20 @@ def compare(
     """
     named = _named_losses(losses)
     _check_brought(named, model)
-    own = {name: make_objective(loss) if isinstance(loss, str) else loss for name, loss in named.items() if loss != name}
-    build = model if callable(model) else None
     _check_output(output)
     data = _checked_data(data, model, train)
-    given = {
-        "data": None if data is None else os.fspath(data) if isinstance(data, str | Path) else "",
-        "losses": list(named) or None,
-        "noise": noise,
-        "model": OWN if _by_own_training(data, train) else build.__name__ if build else model,
-        "seeds": seeds,
-        **settings,
-    }
-    plan = settings_from({name: value for name, value in given.items() if value is not None})
+    own = {name: make_objective(loss) if isinstance(loss, str) else loss for name, loss in named.items() if loss != name}
+    given = {"losses": list(named) or None, "noise": noise, "seeds": seeds, **settings}
+    plan = _plan(data, model, train, given)
     plan.check_objectives(own)
-    source = plan.data if data is None else data
-    place = Path(output) if output else None
+    brought: dict[str, Any] = {"output": Path(output) if output else None, "losses": own, "workers": workers}
     if plan.is_own:
-        comparison = _by_function(plan, train or function_from(plan.data), place, losses=own, workers=workers)
+        comparison = _by_function(plan, train or function_from(plan.data), **brought)
     else:
+        source = plan.data if data is None else data
         with texts_display() if progress else nullcontext() as on_texts:
             read = load_data(source, **plan.loading, on_texts=on_texts)
-        comparison = _with_model(plan, read, place, losses=own, build=build, workers=workers, source=source)
+        comparison = _with_model(plan, read, build=model if callable(model) else None, source=source, **brought)
     with progress_display() if progress else nullcontext() as display:
         return comparison.train(display)
 
@@ -236,8 +230,12 @@ def _checked_data(data: Any, model: Any, train: Any) -> Any:
     return ""
 
 
-def _by_own_training(data: Any, train: Any) -> bool:
-    return train is not None or names_a_function(data)
+def _plan(data: Any, model: Any, train: Any, given: Mapping[str, Any]) -> Settings:
+    """Return the settings of what was given in Python."""
+    name = None if data is None else os.fspath(data) if isinstance(data, str | Path) else ""
+    of_model = OWN if train is not None else model.__name__ if callable(model) else model
+    values = {"data": name, "model": of_model, **given}
+    return settings_from({name: value for name, value in values.items() if value is not None})
 
 
 def _check_brought(losses: Mapping[str, Any], model: Any) -> None:

@@ -24,11 +24,11 @@ from lossmith.objectives.objective import Objective
 from lossmith.recipes import recipe_named
 from lossmith.statistics.wording import counted, spoken
 from lossmith.studies.brought import identity_of
-from lossmith.studies.cost import trainings_of
-from lossmith.studies.procedure import Procedure, ReplicateTrainer
+from lossmith.studies.budget.cost import trainings_of
+from lossmith.studies.design.settings import FEWEST_SEEDS, Settings
+from lossmith.studies.design.settings_words import command, deviations
 from lossmith.studies.progress import ProgressDisplay
-from lossmith.studies.settings import FEWEST_SEEDS, Settings
-from lossmith.studies.settings_words import command, deviations
+from lossmith.studies.protocol.procedure import Procedure, ReplicateTrainer
 from lossmith.studies.storage.store import Store, StoreError
 from lossmith.studies.storage.stored_study import stored_settings
 from lossmith.studies.study import FILE, REPORT, Study

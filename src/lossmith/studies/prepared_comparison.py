@@ -8,16 +8,16 @@ from torch import nn
 from lossmith.data import PreparedData
 from lossmith.objectives.named_objectives import make_objective
 from lossmith.objectives.objective import Objective
+from lossmith.studies.budget.cost import measured_cost
+from lossmith.studies.budget.time_plan import TimePlan, plan_in_time
 from lossmith.studies.comparison import Comparison
-from lossmith.studies.cost import measured_cost
-from lossmith.studies.prepared_replicate import PreparedReplicate
+from lossmith.studies.design.settings import Settings
 from lossmith.studies.progress import duration
+from lossmith.studies.protocol.prepared_replicate import PreparedReplicate
+from lossmith.studies.protocol.replicates import Replicates, overlap_of
 from lossmith.studies.rehearsal import warnings_about
-from lossmith.studies.replicates import Replicates, overlap_of
-from lossmith.studies.settings import Settings
 from lossmith.studies.storage.store import Store
 from lossmith.studies.study import Study
-from lossmith.studies.time_plan import TimePlan, plan_in_time
 from lossmith.theory.fitting import fitted_to_classes
 from lossmith.training.job import Build
 from lossmith.training.recipe import Recipe

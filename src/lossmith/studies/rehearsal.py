@@ -6,8 +6,8 @@ from lossmith.data import PreparedData, make_noise
 from lossmith.data.noise.class_noise import SymmetricNoise
 from lossmith.losses import ClassificationLoss
 from lossmith.objectives.objective import Objective
+from lossmith.studies.design.settings import Settings
 from lossmith.studies.measures import GUESSES
-from lossmith.studies.settings import Settings
 from lossmith.training.job import Build, Job
 from lossmith.training.models.sparse_layers import fitting_inputs
 from lossmith.training.recipe import Run

@@ -12,7 +12,7 @@ from lossmith.statistics.recommendation import Recommendation
 from lossmith.statistics.wording import counted
 from lossmith.studies.answer import answer_of
 from lossmith.studies.findings import Analysis
-from lossmith.studies.replicates import Replicates
+from lossmith.studies.protocol.replicates import Replicates
 from lossmith.studies.storage.kept_runs import KeptRuns
 from lossmith.studies.storage.old_format import OLD_PROTOCOL, OldStore, open_store
 from lossmith.studies.storage.run_frames import RunFrames

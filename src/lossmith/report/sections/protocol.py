@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from lossmith.expressions.lists import listed
 from lossmith.report.subject import Subject
 from lossmith.statistics.wording import counted, percent, spoken
-from lossmith.studies.settings import OWN
+from lossmith.studies.design.settings import OWN
 
 __all__ = ["protocol"]
 

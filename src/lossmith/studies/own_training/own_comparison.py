@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 from lossmith.expressions.nearest import nearest
 from lossmith.expressions.quotes import quote
 from lossmith.studies.comparison import Comparison
+from lossmith.studies.design.settings import FEWEST_SEEDS, MOST_SEEDS
 from lossmith.studies.own_training.own_replicate import OwnReplicate
-from lossmith.studies.procedure import Procedure
 from lossmith.studies.progress import ProgressDisplay, duration
-from lossmith.studies.settings import FEWEST_SEEDS, MOST_SEEDS
+from lossmith.studies.protocol.procedure import Procedure
 from lossmith.studies.storage.store import Store
 from lossmith.studies.study import Study
 from lossmith.theory.fitting import fitted_to_classes

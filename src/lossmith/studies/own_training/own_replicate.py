@@ -13,11 +13,11 @@ from torch import nn
 from lossmith.objectives.named_objectives import make_objective
 from lossmith.objectives.objective import Objective
 from lossmith.statistics.untrained import untrained_reason
+from lossmith.studies.design.settings import Settings
+from lossmith.studies.design.trials import loss_expression, settings_of_trial
 from lossmith.studies.measures import MEASURES, measures_of_curves, measures_of_predictions, validation_measures
-from lossmith.studies.settings import Settings
+from lossmith.studies.protocol.tuning import Stored
 from lossmith.studies.storage.store import Store
-from lossmith.studies.trials import loss_expression, settings_of_trial
-from lossmith.studies.tuning import Stored
 from lossmith.theory.fitting import fitted_to_classes
 from lossmith.training.crew import in_processes
 from lossmith.training.own.outcome import OwnTrained

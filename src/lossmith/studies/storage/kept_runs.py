@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from lossmith.data import PreparedData, make_noise
-from lossmith.studies.settings import Settings
+from lossmith.studies.design.settings import Settings
 from lossmith.studies.storage.store import Store
 from lossmith.studies.storage.stored_study import stored_data, stored_test_labels, trained_model
 from lossmith.training.job import Build

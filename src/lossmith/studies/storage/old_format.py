@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from lossmith.expressions.limits import is_whole
-from lossmith.studies.settings import CLEAN
+from lossmith.studies.design.settings import CLEAN
 from lossmith.studies.storage.store import CURVE_KINDS, Replicate, Store
 from lossmith.studies.storage.stored_content import Row, StoreError, check_kinds, check_texts
 from lossmith.studies.storage.study_file import OLD_FORMAT, TABLES_OF_ALL_FORMATS, StudyFile, format_of

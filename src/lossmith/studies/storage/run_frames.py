@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from lossmith.expressions.nearest import nearest
+from lossmith.studies.design.settings import Settings
 from lossmith.studies.measures import MEASURES, METRICS
-from lossmith.studies.settings import Settings
 from lossmith.studies.storage.store import Store
 from lossmith.studies.storage.stored_study import planned_runs
 from lossmith.training.recipe import CURVES

@@ -10,11 +10,11 @@ from torch import nn
 from lossmith.data import PreparedData, load_data
 from lossmith.objectives.named_objectives import make_objective
 from lossmith.objectives.objective import Objective
-from lossmith.studies.settings import Settings
+from lossmith.studies.design.settings import Settings
+from lossmith.studies.design.trials import expression_of
 from lossmith.studies.storage.store import Store
 from lossmith.studies.storage.stored_content import StoreError, check_kinds, check_texts
 from lossmith.studies.storage.study_file import OLD_FORMAT
-from lossmith.studies.trials import expression_of
 from lossmith.training.job import Build
 from lossmith.training.models.backbone import Backbone
 from lossmith.training.models.named_models import backbone_for

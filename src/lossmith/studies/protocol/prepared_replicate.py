@@ -14,12 +14,12 @@ from lossmith.objectives.named_objectives import make_objective
 from lossmith.objectives.objective import Objective
 from lossmith.statistics.untrained import untrained_reason
 from lossmith.statistics.wording import is_share
+from lossmith.studies.design.settings import Settings
+from lossmith.studies.design.trials import expression_of, seed_of_draws
 from lossmith.studies.measures import measures_of, validation_measures
+from lossmith.studies.protocol.tuning import Stored
 from lossmith.studies.references.train_references import LARGEST, LINEAR, Reference, train_references
-from lossmith.studies.settings import Settings
 from lossmith.studies.storage.store import Store
-from lossmith.studies.trials import expression_of, seed_of_draws
-from lossmith.studies.tuning import Stored
 from lossmith.theory.fitting import fitted_to_classes
 from lossmith.training.crew import in_processes, processors
 from lossmith.training.job import Build, Job

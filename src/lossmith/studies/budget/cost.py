@@ -9,11 +9,11 @@ from torch import nn
 
 from lossmith.data import PreparedData
 from lossmith.objectives.objective import Objective
-from lossmith.studies.procedure import race_of
+from lossmith.studies.design.settings import FEWEST_SEEDS, Settings
+from lossmith.studies.design.usual_training import suitable_batch_size
+from lossmith.studies.protocol.procedure import race_of
+from lossmith.studies.protocol.replicates import at_most_train_rows
 from lossmith.studies.references.train_references import train_references
-from lossmith.studies.replicates import at_most_train_rows
-from lossmith.studies.settings import FEWEST_SEEDS, Settings
-from lossmith.studies.usual_training import suitable_batch_size
 from lossmith.training.crew import processors
 from lossmith.training.job import Build, Job
 from lossmith.training.recipe import Run

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
+from lossmith.studies.design.settings import CLEAN, Settings
+from lossmith.studies.design.trials import trial_runs
 from lossmith.studies.measures import score_of
 from lossmith.studies.progress import ProgressDisplay
-from lossmith.studies.settings import CLEAN, Settings
+from lossmith.studies.protocol.tuning import Stored, best_trial, edge_runs, second_chance_runs
 from lossmith.studies.storage.store import Store
-from lossmith.studies.trials import trial_runs
-from lossmith.studies.tuning import Stored, best_trial, edge_runs, second_chance_runs
 from lossmith.training.race import Race
 from lossmith.training.recipe import Cell, Run, Trained
 from lossmith.training.workers import OnProgress, Progress

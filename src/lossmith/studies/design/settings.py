@@ -1,6 +1,5 @@
 """What a study is to do, as it is written on the command line, in a file, or in Python."""
 
-import inspect
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -8,20 +7,18 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from lossmith.data import load_data, make_noise
+from lossmith.data import make_noise
 from lossmith.expressions.limits import is_whole
 from lossmith.expressions.nearest import nearest
 from lossmith.expressions.quotes import quote
 from lossmith.objectives.named_objectives import make_objective
 from lossmith.objectives.schedules import Schedule
-from lossmith.recipes import recipe_named
+from lossmith.studies.design.tuned_ranges import Tuned, read_tuned
+from lossmith.studies.design.usual_training import UNFINISHED, completed_recipe
 from lossmith.studies.measures import METRICS
-from lossmith.studies.setting_checks import checked, split_list
-from lossmith.studies.tuned_ranges import Tuned, read_tuned
-from lossmith.studies.usual_training import UNFINISHED, completed_recipe
 from lossmith.training.recipe import Cell, Recipe
 
-__all__ = ["CLEAN", "Settings", "settings_from", "split_list"]
+__all__ = ["CLEAN", "Settings"]
 
 CLEAN = repr(make_noise("0"))
 """The labels as they are."""
@@ -33,10 +30,6 @@ MOST_RUNS = 1_000_000
 OWN = "own training"
 """Stands for whatever a function of the user's own trains."""
 OPTIMIZED = ("learning_rate", "weight_decay")
-LOADING = tuple(
-    name for name in inspect.signature(load_data).parameters if name not in ("source", "name", "replicate", "on_texts")
-)
-"""The settings that say how the data is read: what the function that reads it takes."""
 WHERE_TUNED = ("own", "clean")
 CLASS_WEIGHTS = ("none", "balanced")
 DRAWS = ("common", "own")
@@ -266,57 +259,3 @@ class Settings:
 @lru_cache(maxsize=100)  # a study asks for every trial anew
 def _ranges(tune: tuple[str, ...]) -> Mapping[str, Tuned]:
     return MappingProxyType(dict(read_tuned(what) for what in tune if "=" in what))
-
-
-def names_a_function(data: object) -> bool:
-    """Return whether text names a function in a Python file: ``train.py:fn``.
-
-    >>> names_a_function("train.py:fn"), names_a_function("table.csv")
-    (True, False)
-    """
-    return isinstance(data, str) and data.partition(":")[0].endswith(".py") and ":" in data
-
-
-def settings_from(values: Mapping[str, Any]) -> Settings:
-    """Make settings from names and values, of which the recipe's and the data's stand beside the others.
-
-    ``recipe`` is the name of a paper's recipe, which sets what is not given.
-
-    Args:
-        values: Settings by name, as they stand in a TOML file.
-
-    Returns:
-        The settings, each checked.
-
-    Raises:
-        TypeError: If a setting is of another type.
-        ValueError: If a name is unknown, or a setting out of range.
-
-    >>> settings_from({"losses": ["ce", "gce"], "epochs": 10, "target": "rating"}).recipe.epochs
-    10
-    """
-    of_recipe = {known.name for known in fields(Recipe)}
-    own = {known.name for known in fields(Settings)} - {"recipe", "loading"}
-    values = _with_recipe(values)
-    for name in values:
-        if name not in own | of_recipe | set(LOADING):
-            raise ValueError(f"compare: unknown setting {quote(name)}{nearest(name, sorted(own | of_recipe | set(LOADING)))}")
-    given = {name: checked(name, value) for name, value in values.items()}
-    if names_a_function(given.get("data")):
-        given["model"] = OWN
-    recipe = replace(UNFINISHED, **{name: value for name, value in given.items() if name in of_recipe})
-    loading = {name: value for name, value in given.items() if name in LOADING}
-    return Settings(**{name: value for name, value in given.items() if name in own}, loading=loading, recipe=recipe)
-
-
-def _with_recipe(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings by name with all that the recipe among them sets, wherever they do not say otherwise themselves."""
-    given = {name: value for name, value in values.items() if name != "recipe"}
-    if "recipe" not in values:
-        return given
-    recipe = recipe_named(values["recipe"])
-    losses = checked("losses", given["losses"]) if "losses" in given else None
-    found = recipe.settings_with(given, losses)
-    if "data" not in found:
-        raise ValueError(f"compare: recipe {recipe.name} needs data of your own, got none.")
-    return {**found, "published": recipe.name}

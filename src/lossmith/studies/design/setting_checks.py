@@ -12,7 +12,7 @@ import pandas as pd
 from lossmith.data.noise.label_noise import LabelNoise
 from lossmith.expressions.limits import Limits
 from lossmith.expressions.quotes import quote
-from lossmith.studies.tuned_ranges import written_tuned
+from lossmith.studies.design.tuned_ranges import written_tuned
 from lossmith.training.checks import RECIPE_LIMITS
 
 __all__ = ["CHECKS", "checked", "split_list"]

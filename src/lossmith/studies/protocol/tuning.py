@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lossmith.objectives.ranges import Range
-from lossmith.studies.settings import Settings
+from lossmith.studies.design.settings import Settings
 from lossmith.training.recipe import Cell, Run
 
 __all__ = ["MORE_EPOCHS", "best_trial", "edge_runs", "second_chance_runs"]

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from lossmith.objectives.search_spaces import search_space, with_parameters
-from lossmith.studies.settings import Settings
-from lossmith.studies.tuned_ranges import Tuned, as_value
-from lossmith.studies.usual_training import decay_range, rate_range
+from lossmith.studies.design.settings import Settings
+from lossmith.studies.design.tuned_ranges import Tuned, as_value
+from lossmith.studies.design.usual_training import decay_range, rate_range
 from lossmith.training.recipe import Cell, Run
 from lossmith.training.seeds import derived_seed
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lossmith.data import PreparedData, load_data
 from lossmith.statistics.overlapping import Overlap
-from lossmith.studies.settings import Settings
+from lossmith.studies.design.settings import Settings
 from lossmith.training.seeds import derived_seed
 
 __all__ = ["Replicates", "at_most_train_rows", "overlap_of"]

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from lossmith.statistics.wording import counted
-from lossmith.studies.cost import LONGEST_SECONDS, Cost
+from lossmith.studies.budget.cost import LONGEST_SECONDS, Cost
+from lossmith.studies.design.settings import FEWEST_SEEDS, MOST_SEEDS, USUAL_TRIALS, Settings
+from lossmith.studies.design.usual_training import completed_recipe
 from lossmith.studies.progress import duration
-from lossmith.studies.settings import FEWEST_SEEDS, MOST_SEEDS, USUAL_TRIALS, Settings
-from lossmith.studies.usual_training import completed_recipe
 from lossmith.training.recipe import Recipe
 
 __all__ = ["TimePlan", "plan_in_time"]

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lossmith.recipes import recipe_named
-from lossmith.studies.settings import Settings, settings_from
-from lossmith.studies.usual_training import AUTO
+from lossmith.studies.design.given_settings import settings_from
+from lossmith.studies.design.settings import Settings
+from lossmith.studies.design.usual_training import AUTO
 
 __all__ = ["command", "deviations"]
 

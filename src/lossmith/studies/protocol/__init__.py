@@ -1,0 +1,1 @@
+"""How one replicate is made: its data, its trials, and which of them counts."""
