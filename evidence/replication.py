@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from benchmarks.measure import markdown_table
-from evidence.studies import NOISE, WHOLE, Command, export, share, write_settings
+from evidence.studies import JUDGED, NOISE, WHOLE, Command, export, share, write_settings
 from evidence.verdicts import CLAIMS, DEPENDS, SILENT, UNTRAINED, evidence_of, mean_differences, part_of, verdicts
 from lossmith.statistics.evidence import Evidence
 
@@ -127,7 +127,7 @@ def main() -> None:
     command = Command(__doc__, "replication", replicates=REPLICATES)
     studies, said, cells = [], [], []
     for table in command.tables():
-        study = command.study(table, noise=NOISE, seeds=command.options.replicates, **WHOLE)
+        study = command.study(table, noise=NOISE, seeds=command.options.replicates, **WHOLE, **JUDGED)
         if study is None:
             continue
         studies.append(study)

@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.stats import ttest_rel
 
 from benchmarks.measure import markdown_table
-from evidence.studies import NOISE, WHOLE, Command, export, share, write_settings
+from evidence.studies import JUDGED, NOISE, WHOLE, Command, export, share, write_settings
 from evidence.verdicts import DEPENDS, EVIDENCE, STRONG, evidence_of, part_of, verdicts
 from lossmith.statistics.evidence import Evidence
 
@@ -73,7 +73,7 @@ def main() -> None:
     for table in command.tables():
         losses = {"ce": "ce", TWIN: "ce"}
         study = command.study(
-            table, losses=losses, noise=NOISE, seeds=command.options.replicates, draws="own", trials=WHOLE["trials"]
+            table, losses=losses, noise=NOISE, seeds=command.options.replicates, draws="own", trials=WHOLE["trials"], **JUDGED
         )
         if study is None:
             continue

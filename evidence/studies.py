@@ -17,10 +17,12 @@ from lossmith import __version__, compare
 from lossmith.studies import Study, open_study
 from lossmith.studies.design.settings import USUAL_TRIALS
 
-__all__ = ["NOISE", "WHOLE", "Command", "export", "share", "write_settings"]
+__all__ = ["JUDGED", "NOISE", "WHOLE", "Command", "export", "share", "write_settings"]
 
 NICENESS = 15
 NOISE = (0.0, 0.2)
+JUDGED = {"model": "mlp"}
+"""The network of the studies by which verdicts are judged: the default when they were made, for tables, too."""
 WHOLE: Mapping[str, Any] = {"trials": USUAL_TRIALS, "train_rows": 10 * MOST_ROWS}
 """What a study has unless time is short: said here, so that a slow or busy machine does not make it smaller."""
 

@@ -1,5 +1,7 @@
 """Battash, Hazan and Wolf, "Mixing between the cross entropy and the expectation loss terms"."""
 
+from dataclasses import replace
+
 from lossmith.recipes.published_recipe import PublishedLoss, PublishedRecipe
 
 __all__ = ["RECIPES"]
@@ -30,4 +32,11 @@ UCI = PublishedRecipe(
     ),
 )
 
-RECIPES = (UCI,)
+UCI_HIDDEN = replace(
+    UCI,
+    name="battash-uci-hidden",
+    summary="one hidden layer as wide as the input on a table, cross-entropy mixed with the expectation loss",
+    settings={**UCI.settings, "model": "ixi"},
+)
+
+RECIPES = (UCI, UCI_HIDDEN)
