@@ -1,5 +1,6 @@
 """Parents and workers killed at any moment: none survives, nothing is lost, and the study ends as it would have ended."""
 
+import json
 import os
 import random
 import signal
@@ -55,8 +56,14 @@ def contents(file: Path) -> dict[str, Any]:
     }
     with closing(sqlite3.connect(file)) as connection:
         rows = {table: connection.execute(query).fetchall() for table, query in queries.items()}
+    rows["run"] = [(*row[:-1], _without_memory(row[-1])) for row in rows["run"]]
     rows["curve"] = [(row[0], *row[2:]) for row in rows["curve"]]  # without the number of the run, which is that of its storing
     return {table: sorted(map(repr, found)) for table, found in rows.items()}
+
+
+def _without_memory(measures: str) -> str:
+    """Return the measures of a run but for the memory of its process, which depends on what that did before."""
+    return repr({name: value for name, value in json.loads(measures).items() if name != "memory"})
 
 
 def attempt(chance: random.Random, folder: Path, reference: Reference) -> None:

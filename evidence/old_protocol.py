@@ -25,7 +25,7 @@ __all__ = ["OldVersion", "check_claims", "summary"]
 
 COMMIT = "093d5cb"
 SEEDS = 5
-LOSSES = ("ce", "focal", "label-smoothing", "sce", "gce", "bi-tempered", "nce-mae", "logit-bias(mae, num_classes={classes})")
+LOSSES = ("ce", "focal", "label-smoothing", "sce", "gce", "bi-tempered", "logit-bias(mae, num_classes={classes})")
 """The losses of the replication, as the first version needs to be told them."""
 ALL_NOISE = "all"
 

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from lossmith import advise, load_data, make_loss
 from lossmith.data.encoding.columns import _Block, _varying
 from lossmith.data.sparse_rows import SparseRows
-from lossmith.studies import cost
+from lossmith.studies.budget import cost
 from lossmith.studies.compare import planned
 from lossmith.studies.design.given_settings import settings_from
 from lossmith.theory import advice, average_error

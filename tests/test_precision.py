@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from lossmith import torch_compat
-from lossmith.studies import usual_training
+from lossmith.studies.design import usual_training
 from lossmith.studies.design.given_settings import settings_from
 from lossmith.training.loop import train_stack
 from lossmith.training.models.named_models import make_backbone

@@ -225,7 +225,7 @@ def test_one_rate_and_one_seed_train_once(tmp_path):
 
 
 def test_what_was_left_open_stays_as_it_was_found(tmp_path):
-    options = {"losses": "ce", "noise": 0, "minutes": 0.01, "references": False, "progress": False, "workers": 1}
+    options = {"losses": "ce", "noise": 0, "minutes": 1e-6, "references": False, "progress": False, "workers": 1}
     first = compare("iris", output=tmp_path, **options)
     again = compare("iris", output=tmp_path, **options)
     assert again.settings == first.settings

@@ -9,14 +9,13 @@ from lossmith.report.elements import MISSING, Section, figure, loss_name
 from lossmith.report.subject import Series, Subject
 from lossmith.report.svg import element
 from lossmith.statistics.evidence import did_diverge
-from lossmith.statistics.wording import capitalised, counted, is_share, spoken
+from lossmith.statistics.wording import counted, is_share, spoken
 
 
 def section(subject: Subject) -> Section:
     """Return a table with bars."""
     seconds = subject.results.groupby("loss")["seconds"].mean()
-    gain = f"{capitalised(spoken(subject.metric))} against {subject.baseline}"
-    heads = ["Loss", "Seconds a run", f"Against {subject.baseline}", gain, "Memory", "Trainings", "In all", "Diverged"]
+    heads = ["Loss", "Seconds a run", f"Against {subject.baseline}", "Trainings", "In all", "Diverged"]
     head = element("thead", element("tr", *(element("th", text, scope="col") for text in heads)))
     rows = [_row(subject, series, seconds) for series in subject.series]
     table = element("table", element("caption", "Time and cost", class_="hidden"), head, element("tbody", *rows), class_="bars")
@@ -51,11 +50,9 @@ def _row(subject: Subject, series: Series, seconds: "pd.Series[float]") -> Marku
     failed = int(did_diverge(mine).sum())
     cells = [
         element("td", element("span", bar, class_="track"), element("span", f"{mean:.3g}", class_="number")),
-        element("td", f"{mean / base:.2f} times" if base > 0 else MISSING),
-        element("td", _gain(subject, series.name)),
-        element("td", _memory(subject.results[subject.results["loss"] == series.name])),
+        element("td", f"{mean / base:.2f} times" if base > 0 else MISSING, _small(_gain(subject, series.name))),
         element("td", f"{len(mine)}", element("small", f"{stopped} stopped early") if stopped else ""),
-        element("td", duration(float(mine["seconds"].sum()))),
+        element("td", duration(float(mine["seconds"].sum())), _small(_memory(mine))),
         element("td", f"{failed} of {len(mine)}" if failed else "none"),
     ]
     return element("tr", element("th", loss_name(series), scope="row"), *cells, data_series=series.number)
@@ -67,13 +64,18 @@ def _gain(subject: Subject, loss: str) -> str:
     wide = first.pivot(index="seed", columns="loss", values=subject.metric)
     difference = float((wide[loss] - wide[subject.baseline]).mean()) if loss in wide and subject.baseline in wide else math.nan
     if loss == subject.baseline or not math.isfinite(difference):
-        return MISSING
-    return f"{100 * difference:+.1f} points" if is_share(subject.metric) else f"{difference:+.3g}"
+        return ""
+    points = f"{100 * difference:+.1f} points" if is_share(subject.metric) else f"{difference:+.3g}"
+    return f"{points} of {spoken(subject.metric)}"
 
 
 def _memory(runs: pd.DataFrame) -> str:
     mean = float(runs["memory"].mean()) if "memory" in runs else math.nan
-    return f"{mean / 2**20:.3g} MB" if math.isfinite(mean) else MISSING
+    return f"{mean / 2**20:.3g} MB a run" if math.isfinite(mean) else ""
+
+
+def _small(text: str) -> Markup:
+    return element("small", text) if text else Markup()
 
 
 def duration(seconds: float) -> str:
