@@ -55,6 +55,18 @@ class Command:
         only = self.options.only.split(",") if self.options.only else [table.name for table in found]
         return [table for table in found if table.name in only][: self.options.sets]
 
+    def exported(self, name: str) -> list[pd.DataFrame]:
+        """Return what was exported before, perhaps on another machine; nothing where there is none.
+
+        Args:
+            name: A file among the results of this command.
+
+        Returns:
+            One frame, or none.
+        """
+        file = self.results / name
+        return [pd.read_csv(file)] if file.is_file() else []
+
     def study(self, table: Table, *, name: str = "", **settings: Any) -> Study | None:
         """Return the study of a table: as it is where it is finished, trained further where it is not.
 
@@ -88,8 +100,12 @@ def export(frame: pd.DataFrame, file: Path, digits: int = 4) -> None:
 
 
 def write_settings(studies: Iterable[Study], file: Path, **more: Any) -> None:
-    """Write how studies were made: versions, and for each its rows, classes, epochs, trials and replicates."""
-    each = {study.folder.name: _settings_of(study) for study in studies}
+    """Write how studies were made: versions, and for each its rows, classes, epochs, trials and replicates.
+
+    What the file says of other studies stays.
+    """
+    before = json.loads(file.read_text())["studies"] if file.is_file() else {}
+    each = {**before, **{study.folder.name: _settings_of(study) for study in studies}}
     versions = {name: version(name) for name in ("torch", "numpy", "scikit-learn", "scipy", "pandas")}
     about = {"lossmith": __version__, **versions, "python": platform.python_version(), **more, "studies": each}
     file.parent.mkdir(parents=True, exist_ok=True)
