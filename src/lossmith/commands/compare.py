@@ -10,6 +10,7 @@ EPILOG = """examples:
   lossmith compare
   lossmith compare reviews.csv --target rating --losses ce,gce,"logit-bias(mae)",bi-tempered --noise 0,0.2 --seeds 10
   lossmith compare photos/ --model resnet20
+  lossmith compare train.py:fn --losses ce,gce --tune learning_rate=1e-4:0.1 --epochs 20
   lossmith compare study.toml --dry-run
 """
 
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "data",
         nargs="?",
         metavar="DATA",
-        help="a table, images, arrays, the name of a data set, or a study.toml (default: digits)",
+        help="a table, images, arrays, the name of a data set, a function as train.py:fn, or a study.toml (default: digits)",
     )
     _add_study(parser.add_argument_group("what to compare"))
     _add_training(parser.add_argument_group("training"))
@@ -50,11 +51,14 @@ def _add_study(group: Any) -> None:
     group.add_argument("--decays", metavar="LIST", help="weight decays to try instead of decays drawn from the usual range")
     group.add_argument("--loss-rates", metavar="LIST", help="a learning rate for each loss, such as ce=0.1,gce=0.3")
     group.add_argument("--loss-decays", metavar="LIST", help="the same of weight decays")
-    group.add_argument("--tune", metavar="WHAT", help="settings, or also the losses' own parameters")
+    group.add_argument(
+        "--tune", metavar="WHAT", help="settings, the losses' own parameters, too, or such as learning_rate=1e-4:0.1"
+    )
     group.add_argument("--tune-on", metavar="WHERE", help="choose on each noise's own rows, or on clean labels as papers do")
     group.add_argument("--class-weight", metavar="HOW", help="none, or balanced: rare classes weigh more")
     group.add_argument("--draws", metavar="WHOSE", help="initial weights, batches and trials: common to all losses, or own")
     group.add_argument("--no-references", dest="references", action="store_false", help="train no classical models beside")
+    group.add_argument("--num-classes", type=int, metavar="N", help="for losses that depend on it, where train.py:fn trains")
     group.add_argument("--clean-validation", action="store_true", help="leave the labels of the validation split as they are")
 
 
@@ -80,6 +84,11 @@ def _add_training(group: Any) -> None:
         action="store_false",
         help="no weight decay of biases and normalisation",
     )
+    _add_care(group)
+
+
+def _add_care(group: Any) -> None:
+    """Take what keeps training from fitting too much or too little, and what is kept of it."""
     group.add_argument(
         "--precision", metavar="NAME", help="auto (default), float32 or bfloat16: of the layers below the final one"
     )

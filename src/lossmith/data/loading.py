@@ -281,10 +281,8 @@ def _opened_path(source: str | Path, resize: int | tuple[int, int] | None, folde
         return read_npz(path, path.name)
     if kind in TABLE_SUFFIXES:
         return read_table(path)
-    readable = ", ".join((*TABLE_SUFFIXES, ".npz"))
-    raise ValueError(
-        f"{path}: must be a folder of images or IDX files, or a file of type {readable}, got {path.suffix or 'no type'}."
-    )
+    readable, got = ", ".join((*TABLE_SUFFIXES, ".npz")), path.suffix or "no type"
+    raise ValueError(f"{path}: must be a folder of images or IDX files, or a file of type {readable}, got {got}.")
 
 
 def _named(source: str | Path, path: Path, folder: str | Path | None) -> Examples:
