@@ -75,7 +75,10 @@ def test_everything_downstream_of_a_study_works(tmp_path):
     assert results.memory.notna().all()
     assert study.overlap.ratio == pytest.approx(10 / 50)
     assert "ce" in str(study.recommend())
-    assert write_report(study).read_text().startswith("<!doctype html>")
+    page = write_report(study).read_text()
+    assert page.startswith("<!doctype html>")
+    assert "own training" in page
+    assert "nesterov <b>" not in page  # of the built-in trainer
     assert "calibration" in lossmith.studies.analyse(study)["none"].as_json()
 
 

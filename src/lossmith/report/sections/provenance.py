@@ -13,6 +13,7 @@ from lossmith.report.sections.protocol import protocol
 from lossmith.report.subject import Subject
 from lossmith.report.svg import element
 from lossmith.statistics.wording import counted, spoken
+from lossmith.studies.design.settings import OWN
 
 _TITLES = {
     "data": "Data",
@@ -31,6 +32,8 @@ def section(subject: Subject) -> Section:
     """Return the command, the facts, the protocol, the settings that were chosen, and all settings as they are stored."""
     provenance = subject.study.provenance
     known = {**provenance, "metric": spoken(subject.metric), "seeds": subject.replicates}
+    if (recipe := provenance.get("recipe") or {}).get("model") == OWN:  # what else a recipe says is the built-in trainer's
+        known["recipe"] = {name: recipe[name] for name in ("model", "epochs") if recipe.get(name)}
     facts = [(title, known[key]) for key, title in _TITLES.items() if known.get(key)]
     listed = [part for title, value in facts for part in (element("dt", title), element("dd", _fact(value)))]
     stored = element("pre", element("code", json.dumps(dict(provenance), indent=2, default=str, ensure_ascii=False)), tabindex=0)
