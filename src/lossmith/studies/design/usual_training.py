@@ -130,7 +130,7 @@ def suitable_augmentation(name: str) -> str:
 
 
 def suitable_precision(model: str) -> str:
-    """Return in which precision a model computes, unless told: bfloat16 where it was measured to do no harm, and is faster.
+    """Return in which precision a model computes, unless told: bfloat16 where it was tried and seen to do no harm.
 
     That is so for a few networks, on a processor that has instructions for it. All others, and a model of the user's own, stay
     in single precision.
