@@ -86,9 +86,9 @@ class BiTemperedLoss(_TwoTemperatures):
     """Bi-tempered logistic loss, ``-log_t1 p_y - (1 - sum_c p_c**(2-t1)) / (2-t1)``: for labels with noise of any kind.
 
     p is the tempered softmax of temperature t2. t1 < 1 bounds the loss, against outliers far from the decision; t2 > 1 gives
-    p a heavy tail, against wrong labels near it. t1, t2 >= 0; the paper uses (0.8, 1.2) with much noise,
-    (0.9, 1.05) with little, and (0.5, 4.0), found by search, on MNIST. t1 = t2 is convex in the logits (for t < 1 while no probability is 0), and cross-entropy at
-    t1 = t2 = 1. Both may be changed at any time, for a schedule.
+    p a heavy tail, against wrong labels near it. t1, t2 >= 0; the paper uses (0.8, 1.2) with much noise, (0.9, 1.05) with
+    little, and (0.5, 4.0), found by search, on MNIST. t1 = t2 is convex in the logits (for t < 1 while no probability is 0),
+    and cross-entropy at t1 = t2 = 1. Both may be changed at any time, for a schedule.
 
     A target of probabilities y, as made by label smoothing or mixup, costs the divergence
     ``sum_c y_c (log_t1 y_c - log_t1 p_c) - (y_c**(2-t1) - p_c**(2-t1)) / (2-t1)``, which is 0 at p = y. At t1 = t2 = 1 that is
