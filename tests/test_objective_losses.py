@@ -221,6 +221,20 @@ def test_logit_norm_ignores_length_and_leaves_zero() -> None:
     torch.testing.assert_close(zero.grad, (torch.full((4, 5), 0.2) - torch.eye(5)[:4]) / 0.1 / 4)
 
 
+@pytest.mark.parametrize("spread", [1.0, 15.0])
+@pytest.mark.parametrize("classes", [100, 10_000])
+def test_sigmoid_hides_no_infinite_logit_of_a_target(classes: int, spread: float) -> None:
+    """Large batches and wide logits are looked at in other ways than small and moderate ones."""
+    logits = (spread * torch.randn(8, classes)).requires_grad_()
+    target = torch.randint(classes, (8,))
+    with torch.no_grad():
+        logits[3, target[3]] = torch.inf
+    losses = make_loss("sigmoid", reduction="none")(logits, target)
+    (gradient,) = torch.autograd.grad(losses.sum(), logits)
+    expected = [row == 3 for row in range(8)]
+    assert losses.isnan().tolist() == gradient.isnan().any(1).tolist() == expected
+
+
 def test_sigmoid_does_not_depend_on_defaults() -> None:
     logits, target = torch.randn(3, 70), torch.tensor([0, 1, 2])
     expected = SigmoidCrossEntropyLoss()(logits, target)

@@ -5,9 +5,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import numpy as np
@@ -182,6 +183,37 @@ def test_a_stopped_worker_can_be_ended() -> None:
         os.kill(worker.pid, signal.SIGSTOP)
     results.close()
     assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize("where", ["after_in_parent", "after_in_child"])
+def test_an_interrupt_in_the_moment_of_a_fork_is_one_interrupt(
+    where: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt() -> None:
+        while armed:
+            armed.clear()
+            sys.unraisablehook = sys.__unraisablehook__  # the one of pytest prints nothing in a worker
+            os.kill(os.getpid(), signal.SIGINT)  # any thread may get it, as from a terminal
+            time.sleep(0.1)
+
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)  # put back afterwards
+    armed: list[int] = []
+    os.register_at_fork(**{where: interrupt})
+    data, leave = digits(50), threading.Event()
+    bystander = threading.Thread(target=leave.wait)
+    bystander.start()
+    armed.append(1)
+    try:
+        with pytest.raises(KeyboardInterrupt) if where == "after_in_parent" else nullcontext():
+            list(train_all([job(data, "ce"), job(data, "dropout")], data, RECIPE, workers=2))
+    finally:
+        armed.clear()
+        leave.set()
+        bystander.join()
+    assert capfd.readouterr().err == ""
+    assert multiprocessing.active_children() == []
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 INTERRUPTED = """

@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import pickle
-import signal
 import sys
 import threading
 import traceback
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from lossmith.training.interrupts import interrupts_held_back, leave_interrupts_to_the_parent
 from lossmith.training.parent_watch import end_with_parent
 
 __all__ = ["Task", "in_processes", "processors"]
@@ -71,8 +71,9 @@ def in_processes(
         return
     crew: list[_Worker] = []
     try:
-        for _ in range(count):
-            crew.append(_Worker.start(shop, method, crew))
+        with interrupts_held_back():
+            for _ in range(count):
+                crew.append(_Worker.start(shop, method, crew))
         yield from _supervise(crew, len(tasks), on_message)
     finally:
         for worker in crew:
@@ -174,7 +175,7 @@ def _supervise(crew: list[_Worker], tasks: int, on_message: Callable[[Any], obje
 
 def _work(connection: Connection, shop: _Shop, parent: _Parent) -> None:
     """Work on the tasks whose numbers come in, until the parent ends this process or is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the parent, who ends us
+    leave_interrupts_to_the_parent()  # who ends us
     for theirs in parent.connections:
         theirs.close()
     end_with_parent(parent.process, of_main_thread=parent.in_main_thread)

@@ -1,6 +1,7 @@
 """Sigmoid cross-entropy."""
 
 import math
+from collections.abc import Callable
 from functools import cache
 
 import torch
@@ -14,6 +15,12 @@ __all__ = ["sigmoid_cross_entropy"]
 
 # In rows as long as this, logarithms are taken of products of four.
 _LONG = 64
+# Up to so many elements, a look at all logits takes less time than one at the target's: 5 of 35 microseconds at (128, 10).
+_FEW = 1 << 15
+# Products of four exponentials of such logits have a place in single precision.
+_MODERATE = 22.0
+
+_Turn = Callable[[Tensor, Tensor], Tensor]
 
 
 def sigmoid_cross_entropy(target: Tensor) -> Kernel:
@@ -44,21 +51,42 @@ def _presence(logits: Tensor, present: Tensor, _: Tensor | None) -> Evaluation:
 def _target(share: float, logits: Tensor, target: Tensor, place: Tensor | None) -> Evaluation:
     """The sum of ``log(1 + exp(-z))`` at the target and ``log(1 + exp(z))`` elsewhere; sigmoids are its gradient."""
     present = target.unsqueeze(1)
-    own = logits.gather(1, present).squeeze(1)
-    for exponential, least in _EXPONENTIALS[logits.dtype] if logits.numel() else ():
-        odds = exponential(logits, present)
-        total = _sum_of_log1p(odds).add_(own, alpha=0)  # an infinite logit of the target would leave no trace
-        low, high = torch.aminmax(total)
-        if low.item() >= least * logits.shape[1] and high.item() < math.inf:  # which is false for what is not a number, too
-            return Evaluation(total, _turn_(_times_probability(share, odds, place), present), has_share=True)
+    if (found := _odds_and_losses(logits, present)) is not None:
+        odds, losses = found
+        return Evaluation(losses, _turn_(_times_probability(share, odds, place), present), has_share=True)
     turned = _turn_(unless_diverged(logits), present)
     slopes = torch.sigmoid(turned).mul_(share)
     return Evaluation(softplus(turned).sum(1), _turn_(slopes, present), has_share=True)
 
 
+def _odds_and_losses(logits: Tensor, present: Tensor) -> tuple[Tensor, Tensor] | None:
+    """Return ``exp(z)``, at the target ``exp(-z)``, and the losses of rows; None where their precision has no place for them."""
+    if 0 < logits.numel() <= _FEW and _are_moderate(logits):
+        odds = _FASTEST[logits.dtype](logits, present, _turn_)
+        return odds, _sum_of_log1p(odds)
+    for exponential, least in _EXPONENTIALS[logits.dtype] if logits.numel() else ():
+        odds = exponential(logits, present, _turn_unless_infinite_)
+        losses = _sum_of_log1p(odds)
+        low, high = torch.aminmax(losses)
+        if low.item() >= least * logits.shape[1] and high.item() < math.inf:  # which is false for what is not a number, too
+            return odds, losses
+    return None
+
+
+def _are_moderate(logits: Tensor) -> bool:
+    """Return whether all logits are finite, and so close to 0 that nothing else has to be looked at."""
+    low, high = torch.aminmax(logits)
+    return low.item() >= -_MODERATE and high.item() <= _MODERATE
+
+
 def _turn_(x: Tensor, present: Tensor) -> Tensor:
     """Change the sign at one class of each row, in place."""
     return x.scatter_(1, present, -1.0, reduce="multiply")
+
+
+def _turn_unless_infinite_(x: Tensor, present: Tensor) -> Tensor:
+    """Do the same, and make infinite ones NaN: ``exp(-inf)`` would hide that the target's logit is infinite."""
+    return x.scatter_add_(1, present, x.gather(1, present).mul_(-2.0))
 
 
 def _times_probability(factor: float, odds: Tensor, place: Tensor | None) -> Tensor:
@@ -67,12 +95,12 @@ def _times_probability(factor: float, odds: Tensor, place: Tensor | None) -> Ten
     return torch.addcdiv(zero, odds, odds + 1, value=factor, out=odds if place is None else place)
 
 
-def _exponential(x: Tensor, present: Tensor) -> Tensor:
-    return _turn_(x.clone(), present).exp_()
+def _exponential(x: Tensor, present: Tensor, turn_: _Turn) -> Tensor:
+    return turn_(x.clone(), present).exp_()
 
 
-def _power_of_2(x: Tensor, present: Tensor) -> Tensor:
-    return _turn_(x * _log2_e(), present).exp2_()
+def _power_of_2(x: Tensor, present: Tensor, turn_: _Turn) -> Tensor:
+    return turn_(x * _log2_e(), present).exp2_()
 
 
 @cache
@@ -88,6 +116,7 @@ _EXPONENTIALS = {
     torch.float32: ((_power_of_2, math.exp(-24)), (_exponential, 0.0)),
     torch.float64: ((_exponential, 0.0),),
 }
+_FASTEST = {dtype: ways[0][0] for dtype, ways in _EXPONENTIALS.items()}
 
 
 def _sum_of_log1p(x: Tensor) -> Tensor:
