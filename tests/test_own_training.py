@@ -22,6 +22,7 @@ from lossmith.studies import open_study
 from lossmith.studies.compare import planned
 from lossmith.studies.design.given_settings import settings_from
 from lossmith.studies.design.tuned_ranges import read_tuned, written_tuned
+from lossmith.studies.protocol.procedure import Procedure
 from lossmith.studies.protocol.replicates import Replicates
 from lossmith.training.learning_rate_schedules import Moment, make_learning_rate_schedule
 from lossmith.training.models.named_models import make_backbone
@@ -124,6 +125,17 @@ def test_a_plain_loop_gives_the_numbers_of_the_built_in_trainer(tmp_path):
     for loss in ("ce", "gce"):
         runs = [int(study.results.set_index("loss").run[loss]) for study in (own, built_in)]
         np.testing.assert_allclose(own.test_logits(runs[0]), built_in.test_logits(runs[1]), rtol=2e-3, atol=2e-3)
+
+
+def test_what_is_measured_wakes_no_threads(tmp_path, monkeypatch):
+    threads, run = [], Procedure.run
+    monkeypatch.setattr(Procedure, "run", lambda procedure: (threads.append(torch.get_num_threads()), run(procedure)))
+    torch.set_num_threads(2)
+    try:
+        compare(tmp_path, quick, seeds=1, noise=[0])
+        assert (threads, torch.get_num_threads()) == ([1], 2)
+    finally:
+        torch.set_num_threads(1)
 
 
 def test_measures_alone_are_enough(tmp_path):
