@@ -57,13 +57,16 @@ class Table:
     """How many rows it was drawn from."""
 
 
-def made_tables(folder: Path, keel: Path | None = None, names: tuple[str, ...] = NAMES) -> tuple[list[Table], list[str]]:
+def made_tables(
+    folder: Path, keel: Path | None = None, names: tuple[str, ...] = NAMES, most: int = MOST_ROWS
+) -> tuple[list[Table], list[str]]:
     """Write the tables that are on this machine as files, smallest first, and say what is missing.
 
     Args:
         folder: Where the files go. What is there already is not written again.
         keel: The folder that holds the package of the KEEL sets, where it is not installed.
         names: The tables wanted, out of :data:`NAMES`.
+        most: How many rows a table may have.
 
     Returns:
         The tables, and a line for each that is missing.
@@ -72,7 +75,7 @@ def made_tables(folder: Path, keel: Path | None = None, names: tuple[str, ...] =
     for name in names:
         file = folder / f"{name.removeprefix('keel:')}.csv"
         try:
-            found.append(made_table(name, file, keel))
+            found.append(made_table(name, file, keel, most))
         except ValueError as error:
             missing.append(str(error))
     return sorted(found, key=lambda table: table.rows), missing

@@ -9,6 +9,7 @@ import pytest
 from evidence.images import summary as summary_of_images
 from evidence.old_protocol import check_claims
 from evidence.old_protocol import summary as summary_of_old
+from evidence.other_tests import claims_by_test, counted_claims
 from evidence.precision import summary as summary_of_precisions
 from evidence.red_wine import red_wine
 from evidence.replication import checked_verdicts, held, power, replicated
@@ -248,3 +249,18 @@ def test_accuracies_hold_losses_and_references(tmp_path):
     assert found.loc["ce", "kind"] == "loss"
     assert {"logistic regression", "RBF-SVM", "gradient boosting"} == set(found.index[found["kind"] == "reference"])
     assert found.loc["ce", "accuracy"] == study.results.accuracy.mean()
+
+
+def test_tests_without_corrections_claim_what_does_not_hold():
+    # Fifteen replicates with a lead that is steady in the first five and gone in the others; another loss is ahead in all of them.
+    lead, steady = [0.02, 0.03, 0.04, 0.03, 0.02] + [-0.01] * 10, [0.20, 0.21, 0.19, 0.20, 0.22] * 3
+    accuracy = pd.DataFrame({"table": "t", "noise": "none", "seed": range(15), "ce": 0.5})
+    accuracy = accuracy.assign(gce=0.5 + np.array(lead), sce=0.5 + np.array(steady))
+    claims = claims_by_test(accuracy, 5).set_index(["test", "loss"])
+    assert claims.loc[("none", "gce"), ["claimed", "held"]].tolist() == [True, False]
+    assert claims.xs("sce", level="loss")[["claimed", "held"]].to_numpy().all()
+    assert claims.at[("none", "gce"), "fresh"] == pytest.approx(-0.01)
+    counted = counted_claims(accuracy).set_index(["replicates", "corrected"])
+    assert counted.at[("5", "none"), "claims that held"].startswith("1 of 2")
+    assert counted.at[("5", "none"), "turned round"] == "1"
+    assert counted.at[("5", "none"), "large differences found"].startswith("1 of 1")
