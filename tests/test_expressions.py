@@ -243,7 +243,7 @@ def test_average_error_of_gce_at_a_thousand_classes():
         ("gce(q=0.5", "make_loss: expected ')' in 'gce(q=0.5', got the end."),
         ("gce(q=$)", "make_loss: cannot read '$' at column 7 of 'gce(q=$)'."),
         ("nf-mae@50", "NormalizedFocalMAELoss: num_classes must be one of 10, 100, 1000, got 50."),
-        ("ce@10", "CrossEntropyLoss: num_classes must be left out, as there are no published parameters, got 10."),
+        ("ce@10", "CrossEntropyLoss: num_classes must be left out, as nothing was published, got 10."),
         ("", "make_loss: expected a loss in '', got the end."),
     ],
 )

@@ -12,7 +12,8 @@ import lossmith
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "lossmith"
 NAMESPACES = (
-    *("analysis", "data", "losses", "numerics", "objectives", "plots", "report", "statistics", "studies", "theory", "training"),
+    *("analysis", "data", "distributed", "losses", "numerics", "objectives", "plots", "report", "statistics", "studies"),
+    *("theory", "training"),
 )
 
 

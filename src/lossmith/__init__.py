@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # a name imported as itself is one that others may import fro
     from lossmith import (
         analysis as analysis,
         data as data,
+        distributed as distributed,
         losses as losses,
         numerics as numerics,
         objectives as objectives,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:  # a name imported as itself is one that others may import fro
 _NAMESPACES = (
     "analysis",
     "data",
+    "distributed",
     "losses",
     "numerics",
     "objectives",

@@ -47,12 +47,10 @@ def _engine() -> Any:
     return formula if name == "formula" else import_module(f"lossmith.kernels.{name}")
 
 
-Run = Callable[[Formula, Tensor, Tensor], Tensor]
-
-losses: Run = _engine().losses
+losses: Callable[[Formula, Tensor, Tensor], Tensor] = _engine().losses
 """From a formula, logits ``(N, C, ...)`` and target to the loss of each row ``(N, ...)``."""
-mean: Run = _engine().mean
-"""The mean of the losses of all rows ``(N, C)``; where that is faster, as one operation."""
+mean: Callable[[Formula, Tensor, Tensor, float | Tensor | None], Tensor] = _engine().mean
+"""The mean of the losses of all rows ``(N, C)``, or their sum over a denominator; where that is faster, as one operation."""
 reduces: Callable[[object], bool] = _engine().reduces
 """Whether ``reduced`` may be asked about these logits."""
 reduced: Callable[[Formula, Tensor, Tensor, Reduction], Tensor | None] = _engine().reduced

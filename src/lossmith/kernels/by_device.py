@@ -38,19 +38,20 @@ def losses(formula: Formula, logits: Tensor, target: Tensor) -> Tensor:
     return found
 
 
-def mean(formula: Formula, logits: Tensor, target: Tensor) -> Tensor:
+def mean(formula: Formula, logits: Tensor, target: Tensor, denominator: float | Tensor | None = None) -> Tensor:
     """Return the mean of the losses of all rows.
 
     Args:
         formula: The loss.
         logits: ``(N, C)``, in single or double precision.
         target: Class indices ``(N,)``, or a factor for every class ``(N, C)``.
+        denominator: What their sum is divided by, instead of N.
 
     Returns:
         One number.
     """
     engine = _on_gpus() if reduces(logits) else _on_processors
-    found: Tensor = engine.mean(formula, logits, target)
+    found: Tensor = engine.mean(formula, logits, target, denominator)
     return found
 
 

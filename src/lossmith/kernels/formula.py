@@ -137,18 +137,20 @@ def losses(formula: Formula, logits: Tensor, target: Tensor) -> Tensor:
     return formula.losses(logits, target)
 
 
-def mean(formula: Formula, logits: Tensor, target: Tensor) -> Tensor:
+def mean(formula: Formula, logits: Tensor, target: Tensor, denominator: float | Tensor | None = None) -> Tensor:
     """Return the mean of the losses of all rows.
 
     Args:
         formula: The loss.
         logits: ``(N, C)``, in single or double precision.
         target: Class indices ``(N,)``, or a factor for every class ``(N, C)``.
+        denominator: What their sum is divided by, instead of N.
 
     Returns:
         One number.
     """
-    return formula.losses(logits, target).mean()
+    found = formula.losses(logits, target)
+    return found.mean() if denominator is None else (found.sum() / denominator).to(found.dtype)
 
 
 def reduces(logits: object) -> bool:  # noqa: ARG001

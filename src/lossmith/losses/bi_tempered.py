@@ -11,6 +11,7 @@ from lossmith.expressions.limits import Limits
 from lossmith.kernels import Formula, Rows
 from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
 from lossmith.losses.contract.options import Reduction
+from lossmith.losses.contract.reduction import checked_denominator, reduce
 from lossmith.numerics.bregman import tempered_divergence, tempered_divergence_from_one
 from lossmith.numerics.elementary import box_cox
 from lossmith.numerics.entries import entry, with_entry
@@ -213,12 +214,13 @@ class BinaryBiTemperedLoss(nn.Module):
         self.t2 = t2
         self.reduction = reduction
 
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+    def forward(self, logits: Tensor, target: Tensor, *, denominator: float | Tensor | None = None) -> Tensor:
         """Return the loss of all elements, reduced.
 
         Args:
             logits: One number per label, of any shape.
             target: Labels or probabilities in [0, 1], of the same shape.
+            denominator: What the sum of the losses is divided by, a number > 0 or a tensor of one, if not by their count.
 
         Returns:
             The mean or the sum of the losses, or all of them where ``reduction`` is ``"none"``.
@@ -228,6 +230,8 @@ class BinaryBiTemperedLoss(nn.Module):
             ValueError: If the shapes differ, the target is out of range, or t1 does not suit it.
         """
         dtype = self._computed_dtype(logits, target)
+        if denominator is not None:
+            denominator = checked_denominator(denominator, self.reduction, type(self).__name__)
         labels = target.to(dtype)
         _check_target("BinaryBiTemperedLoss", torch.stack((labels, 1 - labels), -1), self.t1)
         flat, flat_labels = logits.to(dtype).reshape(-1), labels.reshape(-1)
@@ -238,7 +242,7 @@ class BinaryBiTemperedLoss(nn.Module):
             losses = losses * (1 + (self.pos_weight.to(dtype) - 1) * labels)
         if self.weight is not None:
             losses = losses * self.weight.to(dtype)
-        return _reduced(losses, self.reduction).to(logits.dtype)
+        return reduce(losses, None, self.reduction, denominator).to(logits.dtype)
 
     def predict_proba(self, logits: Tensor) -> Tensor:
         """Return the probability of the label 1 for each logit.
@@ -270,12 +274,6 @@ class BinaryBiTemperedLoss(nn.Module):
         if target.shape != logits.shape:
             raise ValueError(f"{owner}: target must have shape {tuple(logits.shape)}, got {tuple(target.shape)}.")
         return torch.promote_types(logits.dtype, torch.float32)
-
-
-def _reduced(losses: Tensor, reduction: Reduction) -> Tensor:
-    if reduction == "none":
-        return losses
-    return losses.sum() if reduction == "sum" else losses.mean()
 
 
 def _check_target(owner: str, target: Tensor, t1: float) -> None:

@@ -3,12 +3,14 @@
 Gradients of gradients come from the formula itself: they are rare, and speed is not the point there.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
+from lossmith.kernels import formula as plain
 from lossmith.kernels.cpu.class_terms import kernel_of_classes
 from lossmith.kernels.cpu.combined import kernel_of_biased, kernel_of_sum
 from lossmith.kernels.cpu.evaluation import Evaluation, Kernel
@@ -68,21 +70,33 @@ def losses(formula: Formula, logits: Tensor, target: Tensor) -> Tensor:
     return cast("Tensor", _Losses.apply(logits, target, kernel, formula))  # type: ignore[no-untyped-call]
 
 
-def mean(formula: Formula, logits: Tensor, target: Tensor) -> Tensor:
+def mean(formula: Formula, logits: Tensor, target: Tensor, denominator: float | Tensor | None = None) -> Tensor:
     """Return the mean of the losses of all rows, as one operation: that saves a fifth of the time for small batches.
 
     Args:
         formula: The loss.
         logits: ``(N, C)``, in single or double precision.
         target: Class indices ``(N,)``, or a factor for every class ``(N, C)``.
+        denominator: What their sum is divided by, instead of N.
 
     Returns:
         One number.
     """
-    kernel = kernel_for(formula, target) if _is_plain_call(logits, target) else None
+    is_plain = _is_plain_call(logits, target) and _is_known(denominator)
+    kernel = kernel_for(formula, target) if is_plain else None
     if kernel is None:
-        return formula.losses(logits, target).mean()
-    return cast("Tensor", _apply_mean(logits, target, kernel, formula))
+        return plain.mean(formula, logits, target, denominator)
+    share = 1 / logits.shape[0] if denominator is None else _inverse(float(denominator))
+    return cast("Tensor", _apply_mean(logits, target, kernel, formula, share))
+
+
+def _is_known(denominator: float | Tensor | None) -> bool:
+    """Return whether a denominator is a number at hand, and not one to be differentiated or on another device."""
+    return not isinstance(denominator, Tensor) or (denominator.is_cpu and not denominator.requires_grad)
+
+
+def _inverse(number: float) -> float:
+    return 1 / number if number else math.inf  # as torch divides
 
 
 def _is_plain_call(logits: Tensor, target: Tensor) -> bool:
@@ -149,26 +163,26 @@ class _Mean(torch.autograd.Function):
     """The mean of the losses of rows ``(N, C)``."""
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, target: Tensor, kernel: Kernel, formula: Formula) -> Tensor:
-        ctx.share = 1 / logits.shape[0]
+    def forward(ctx: Any, logits: Tensor, target: Tensor, kernel: Kernel, formula: Formula, share: float) -> Tensor:  # noqa: PLR0917
+        ctx.share = ctx.share_left = share
         with below_autograd():
             found = kernel(logits, target, ctx.share)
             # Torch's own mean divides with two more operations.
             total = torch.scalar_tensor(found.losses.sum().item() * ctx.share, dtype=logits.dtype, device="cpu")
         _keep(ctx, logits, target, formula, found)
         if found.has_share:
-            ctx.share = 1.0
+            ctx.share_left = 1.0
         return total
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, None, None, None]:
         if _is_differentiated():
             rows = ctx.saved_tensors[0].shape[0]
-            return _differentiable_gradient(ctx, (grad / rows).expand(rows)), None, None, None
+            return _differentiable_gradient(ctx, (grad * ctx.share).expand(rows)), None, None, None, None
         direction, *factors = ctx.saved_tensors[2:]
-        factor = ctx.share * ctx.factor
+        factor = ctx.share_left * ctx.factor
         grad = grad if factor == 1 else grad * factor
-        return _scaled(direction, grad * factors[0] if factors else grad), None, None, None
+        return _scaled(direction, grad * factors[0] if factors else grad), None, None, None, None
 
 
 # Leaves out what Function.apply does for torch.func, which takes 6 % of the time at (128, 10).

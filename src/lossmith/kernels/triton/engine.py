@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor
 
+from lossmith.kernels import formula as plain
 from lossmith.kernels.formula import Formula, Reduction
 from lossmith.kernels.triton.launching import Kernels, Layout, kernels_of, launch, reduce
 from lossmith.kernels.triton.recorded import Graphs, graphs_of
@@ -45,19 +46,23 @@ def losses(formula: Formula, logits: Tensor, target: Tensor) -> Tensor:
     return formula.losses(logits, target) if found is None else found
 
 
-def mean(formula: Formula, logits: Tensor, target: Tensor) -> Tensor:
+def mean(formula: Formula, logits: Tensor, target: Tensor, denominator: float | Tensor | None = None) -> Tensor:
     """Return the mean of the losses of all rows.
 
     Args:
         formula: The loss.
         logits: ``(N, C)``, in floating point.
         target: Class indices ``(N,)``, or a factor for every class ``(N, C)``.
+        denominator: What their sum is divided by, instead of N.
 
     Returns:
         One number.
     """
-    found = reduced(formula, logits, target, Reduction("mean")) if reduces(logits) else None
-    return formula.losses(logits, target).mean() if found is None else found
+    kind = "mean" if denominator is None else "sum"
+    found = reduced(formula, logits, target, Reduction(kind)) if reduces(logits) else None
+    if found is None:
+        return plain.mean(formula, logits, target, denominator)
+    return found if denominator is None else (found / denominator).to(found.dtype)
 
 
 def reduces(logits: object) -> bool:

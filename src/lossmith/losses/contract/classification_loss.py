@@ -7,7 +7,7 @@ shapes, precision, class weights, ignored targets, label smoothing, example weig
 import copy
 import inspect
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import torch
@@ -15,14 +15,13 @@ from torch import Tensor, nn
 
 from lossmith import kernels
 from lossmith.expressions.limits import Limits
-from lossmith.expressions.nearest import nearest
 from lossmith.expressions.printed_form import printed_call
 from lossmith.kernels import Formula, Term, Terms
-from lossmith.losses.contract.options import OPTION_CHECKS, Options, Reduction, as_class_weights
-from lossmith.losses.contract.reduction import along_classes, output_dtype, reduce, smooth
+from lossmith.losses.contract.options import OPTION_CHECKS, Options, Reduction, as_class_weights, check_option_names
+from lossmith.losses.contract.reduction import along_classes, checked_denominator, output_dtype, reduce, smooth, sum_of_shares
 from lossmith.losses.contract.targets import ClassIndices, are_all_classes, are_usual, check_range, check_shapes, one_hot
 
-__all__ = ["ClassificationLoss", "Options", "TargetProbabilityLoss", "check_option_names"]
+__all__ = ["ClassificationLoss", "Options", "TargetProbabilityLoss"]
 
 
 class ClassificationLoss(nn.Module):
@@ -80,9 +79,7 @@ class ClassificationLoss(nn.Module):
             ValueError: If nothing was published for it.
         """
         if num_classes not in cls.presets:
-            known = (
-                f"one of {', '.join(map(str, cls.presets))}" if cls.presets else "left out, as there are no published parameters"
-            )
+            known = f"one of {', '.join(map(str, cls.presets))}" if cls.presets else "left out, as nothing was published"
             raise ValueError(f"{cls.__name__}: num_classes must be {known}, got {num_classes}.")
         return cls(**cls.presets[num_classes], **options)
 
@@ -131,30 +128,36 @@ class ClassificationLoss(nn.Module):
         """Return what tells these probabilities from others: the parts of a sum predict together if theirs are of one kind."""
         return ("softmax",)
 
-    def forward(self, logits: Tensor, target: Tensor, *, sample_weight: Tensor | None = None) -> Tensor:
+    def forward(
+        self, logits: Tensor, target: Tensor, *, sample_weight: Tensor | None = None, denominator: float | Tensor | None = None
+    ) -> Tensor:
         """Return the loss, reduced as ``torch.nn.CrossEntropyLoss`` does.
 
         Args:
             logits: ``(C)``, ``(N, C)`` or ``(N, C, d1, ...)``, floating point.
             target: Class indices of the shape of the logits without C, or class probabilities of their whole shape.
             sample_weight: A factor for each example, for its loss and for its share of the mean; none by default.
+            denominator: What the sum of the losses is divided by, a number > 0 or a tensor of one, if not by that of this batch;
+                pieces of a batch with the :meth:`denominator` of the whole have gradients that add up to that of the whole.
 
         Returns:
             One number, or a loss for each example where ``reduction`` is ``"none"``.
 
         Raises:
             TypeError: If an argument is not a tensor, or has a type that it cannot have.
-            ValueError: If shapes do not fit, or the target has no value under this loss.
+            ValueError: If shapes do not fit, the target has no value under this loss, or nothing is summed that could be divided.
             IndexError: If a class index is out of range.
         """
+        if denominator is not None:
+            denominator = checked_denominator(denominator, self.reduction, type(self).__name__)
         if sample_weight is None and are_usual(logits, target) and not kernels.reduces(logits):
-            mean = self._usual_mean(logits, target)
+            mean = self._usual_mean(logits, target, denominator)
             if mean is not None:
                 return mean
         owner = type(self).__name__
         check_shapes(owner, logits, target, sample_weight, self.weight)
         if sample_weight is None and kernels.reduces(logits):
-            reduced = self._reduced(logits, target)
+            reduced = self._reduced(logits, target, denominator)
             if reduced is not None:
                 return reduced
         batched = logits.dim() > 1
@@ -164,12 +167,26 @@ class ClassificationLoss(nn.Module):
         if sample_weight is not None:
             factor = sample_weight.to(losses.dtype)
             losses, share = losses * factor, factor.expand_as(losses) if share is None else share * factor
-        reduced = reduce(losses, share, self.reduction)
+        reduced = reduce(losses, share, self.reduction, denominator)
         dtype = output_dtype(logits, target)
         reduced = reduced if reduced.dtype == dtype else reduced.to(dtype)
         return reduced if batched or self.reduction != "none" else reduced.squeeze(0)
 
-    def _usual_mean(self, logits: Tensor, target: Tensor) -> Tensor | None:
+    def denominator(self, target: Tensor, *, sample_weight: Tensor | None = None) -> Tensor:
+        """Return what the mean over a target divides by, which adds up over pieces: how many examples count, by class weight.
+
+        Rows of probabilities count 1 whatever the class weights are, as in ``torch.nn.CrossEntropyLoss``.
+
+        Args:
+            target: Class indices or class probabilities, as in a call.
+            sample_weight: A factor for each example, as in a call.
+
+        Returns:
+            One number, without gradient.
+        """
+        return sum_of_shares(type(self).__name__, target, self.weight, self.ignore_index, sample_weight)
+
+    def _usual_mean(self, logits: Tensor, target: Tensor, denominator: float | Tensor | None) -> Tensor | None:
         """Return the mean of the losses where nothing else is asked for, the usual case, in as few operations as possible."""
         if self.reduction != "mean" or self.label_smoothing or self._has_class_weights():
             return None
@@ -181,9 +198,9 @@ class ClassificationLoss(nn.Module):
         if not is_plain:
             return None
         self.check_call(logits, target)
-        return kernels.mean(self.formula(), logits, target)
+        return kernels.mean(self.formula(), logits, target, denominator)
 
-    def _reduced(self, logits: Tensor, target: Tensor) -> Tensor | None:
+    def _reduced(self, logits: Tensor, target: Tensor, denominator: float | Tensor | None) -> Tensor | None:
         """Return the reduced losses by kernels that do all of it, or None where there are none for this call."""
         weight = self.weight
         is_other = logits.dim() == 1 or target.is_floating_point() or self.label_smoothing != 0
@@ -191,8 +208,13 @@ class ClassificationLoss(nn.Module):
             return None
         check_range(type(self).__name__, target, logits.shape[1], self.ignore_index)
         self.check_call(logits, target)
-        reduction = kernels.Reduction(self.reduction, self.ignore_index, weight, output_dtype(logits, target))
-        return kernels.reduced(self.formula(), logits, target, reduction)
+        dtype = output_dtype(logits, target)
+        if denominator is None:
+            reduction = kernels.Reduction(self.reduction, self.ignore_index, weight, dtype)
+            return kernels.reduced(self.formula(), logits, target, reduction)
+        # A sum that half precision could not hold is divided before it is rounded.
+        found = kernels.reduced(self.formula(), logits, target, kernels.Reduction("sum", self.ignore_index, weight))
+        return None if found is None else (found / denominator).to(dtype)
 
     def _has_class_weights(self) -> bool:
         # This is where nn.Module finds self.weight after it has looked everywhere else, unless it was replaced by a parameter.
@@ -275,15 +297,3 @@ class TargetProbabilityLoss(ClassificationLoss):
     def formula(self) -> Formula:
         """Return the sum of the terms."""
         return Terms(self.terms())
-
-
-def check_option_names(owner: type[ClassificationLoss], options: Iterable[str]) -> None:
-    """Raise an error for the first of the ``options`` that not every loss has; it names their ``owner``.
-
-    Raises:
-        TypeError: If there is one.
-    """
-    for name in options:
-        if name not in Options.__annotations__:
-            known = [*inspect.signature(owner).parameters, *Options.__annotations__]
-            raise TypeError(f"{owner.__name__}: unknown parameter {name!r}{nearest(name, known)}")

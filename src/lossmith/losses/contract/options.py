@@ -1,14 +1,16 @@
 """The options of ``torch.nn.CrossEntropyLoss``, which every loss has, and what they may be."""
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, TypedDict
 
 import torch
 from torch import Tensor
 
 from lossmith.expressions.limits import Limits
+from lossmith.expressions.nearest import nearest
 
-__all__ = ["OPTION_CHECKS", "Options", "Reduction", "as_class_weights"]
+__all__ = ["OPTION_CHECKS", "Options", "Reduction", "as_class_weights", "check_option_names"]
 
 Reduction = Literal["mean", "sum", "none"]
 
@@ -69,3 +71,15 @@ OPTION_CHECKS: dict[str, Callable[[object, str], object]] = {
     "label_smoothing": _check_smoothing,
 }
 """From the value of an option and the name of the loss to the value, or to an error."""
+
+
+def check_option_names(owner: type, options: Iterable[str]) -> None:
+    """Raise an error for the first of the ``options`` that not every loss has; it names their ``owner``.
+
+    Raises:
+        TypeError: If there is one.
+    """
+    for name in options:
+        if name not in Options.__annotations__:
+            known = [*inspect.signature(owner).parameters, *Options.__annotations__]
+            raise TypeError(f"{owner.__name__}: unknown parameter {name!r}{nearest(name, known)}")

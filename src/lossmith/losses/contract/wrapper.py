@@ -5,8 +5,9 @@ from typing import Any
 
 from torch import Tensor
 
-from lossmith.losses.contract.classification_loss import ClassificationLoss, check_option_names
+from lossmith.losses.contract.classification_loss import ClassificationLoss
 from lossmith.losses.contract.composite import CompositeLoss
+from lossmith.losses.contract.options import check_option_names
 
 __all__ = ["WrapperLoss"]
 
