@@ -252,7 +252,7 @@ def test_accuracies_hold_losses_and_references(tmp_path):
 
 
 def test_tests_without_corrections_claim_what_does_not_hold():
-    # Fifteen replicates with a lead that is steady in the first five and gone in the others; another loss leads in all of them.
+    # The lead of one loss is steady in five replicates and gone in the others; another loss is ahead in all fifteen.
     lead, steady = [0.02, 0.03, 0.04, 0.03, 0.02] + [-0.01] * 10, [0.20, 0.21, 0.19, 0.20, 0.22] * 3
     accuracy = pd.DataFrame({"table": "t", "noise": "none", "seed": range(15), "ce": 0.5})
     accuracy = accuracy.assign(gce=0.5 + np.array(lead), sce=0.5 + np.array(steady))
