@@ -10,6 +10,7 @@ from evidence.images import summary as summary_of_images
 from evidence.old_protocol import check_claims
 from evidence.old_protocol import summary as summary_of_old
 from evidence.other_tests import claims_by_test, counted_claims
+from evidence.over_tables import over_tables
 from evidence.precision import summary as summary_of_precisions
 from evidence.red_wine import red_wine
 from evidence.replication import checked_verdicts, held, power, replicated
@@ -264,3 +265,14 @@ def test_tests_without_corrections_claim_what_does_not_hold():
     assert counted.at[("5", "none"), "claims that held"].startswith("1 of 2")
     assert counted.at[("5", "none"), "turned round"] == "1"
     assert counted.at[("5", "none"), "large differences found"].startswith("1 of 1")
+
+
+def test_tables_together_are_blocks():
+    keys = pd.MultiIndex.from_product([range(8), ["none"], (0, 1)], names=["table", "noise", "seed"])
+    rows = keys.to_frame(index=False).assign(ce=0.5)
+    rows = rows.assign(gce=0.52 + rows["table"] / 1000, sce=0.5 - rows["seed"] / 100 - rows["table"] / 1000)
+    found = over_tables(rows).set_index("loss")
+    assert found.loc["gce", ["tables", "ahead", "behind"]].tolist() == [8, 8, 0]
+    assert found.at["gce", "difference"] == pytest.approx(2.35)
+    assert found.at["gce", "p_holm"] == pytest.approx(2 * 2 / 2**8)  # eight signs that agree, two losses
+    assert found.at["sce", "difference"] == pytest.approx(-0.85)
