@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from evidence.experience import expectations
+from evidence.experience import summary as summary_of_expectations
 from evidence.images import summary as summary_of_images
 from evidence.old_protocol import check_claims
 from evidence.old_protocol import summary as summary_of_old
@@ -276,3 +278,16 @@ def test_tables_together_are_blocks():
     assert found.at["gce", "difference"] == pytest.approx(2.35)
     assert found.at["gce", "p_holm"] == pytest.approx(2 * 2 / 2**8)  # eight signs that agree, two losses
     assert found.at["sce", "difference"] == pytest.approx(-0.85)
+
+
+def test_other_tables_help_where_a_study_is_small():
+    # Forty tables whose true differences are near two points; replicates have errors of five.
+    draw = np.random.default_rng(0)
+    true = draw.normal(0.02, 0.005, 40)
+    rows = pd.MultiIndex.from_product([range(40), ["none"], range(15)], names=["table", "noise", "seed"]).to_frame(index=False)
+    rows = rows.assign(ce=0.5, gce=0.5 + true[rows["table"]] + draw.normal(0, 0.05, len(rows)))
+    found = expectations(rows, 5)
+    assert found.loc[0, "others"] == pytest.approx(100 * (rows.gce - 0.5)[rows.table != 0].mean())
+    (told,) = summary_of_expectations(found).query("noise == 'all'").to_dict("records")
+    assert float(told["error of expected"]) < 1 < float(told["error of found"])
+    assert float(told["95 % intervals"].split()[0]) >= 36

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lossmith.statistics.experience import Elsewhere, expected
 from lossmith.statistics.overlapping import Overlap
 from lossmith.statistics.recommendation import recommend
 from lossmith.statistics.summary import compare_to
@@ -345,3 +346,31 @@ def test_printed_form_is_short_and_plain():
     order = ["RBF-SVM is", "Train with", "  - gce", "How much will you tune?", "What if labels", "What would change"]
     places = [next(place for place, line in enumerate(lines) if line.startswith(start)) for start in order]
     assert places == sorted(places)
+
+
+def test_other_data_is_taken_into_account():
+    quality = {"ce": [0.70, 0.71, 0.69, 0.72, 0.70], "gce": [0.72, 0.70, 0.72, 0.71, 0.73], "sce": [0.69, 0.72, 0.68, 0.71, 0.70]}
+    rows = pd.DataFrame(quality).rename_axis("seed").reset_index().melt("seed", var_name="loss", value_name="accuracy")
+    rows = rows.assign(noise="none", noise_rate=0.0)
+    ahead, level = [0.02, 0.03, 0.02, 0.03, 0.01] * 3, [0.001, -0.001, 0.0] * 5
+    known = Elsewhere("15 tables with labels as they are", {"gce": ahead, "sce": level, "focal": ahead})
+    asked = []
+    found = recommend(rows, experience=lambda rate: (asked.append(rate), known)[1])
+    assert (found.loss, asked) == ("ce", [0.0])  # no verdict changes
+    (line,) = found.elsewhere
+    assert line.startswith("Together with 15 tables with labels as they are, gce is to be expected ahead: +1.")
+    assert "better than ce with a probability of " in line
+    assert line in " ".join(str(found).split())
+    scarce = Elsewhere("9 tables", {"gce": ahead[:9]})
+    assert recommend(rows, experience=lambda rate: scarce).elsewhere == ()
+    assert recommend(rows, experience=lambda rate: None).elsewhere == ()
+
+
+def test_a_sure_study_outweighs_other_data():
+    others = [0.0, 0.02, -0.02, 0.01, -0.01]
+    assert expected(0.10, 0.001, others).difference == pytest.approx(0.10, abs=1e-3)
+    assert expected(0.10, 10.0, others).difference == pytest.approx(0.0, abs=1e-3)
+    both = expected(0.04, np.sqrt(np.var(others, ddof=1) * 1.2), others)  # as sure as the others: half way
+    assert both.difference == pytest.approx(0.02)
+    with pytest.raises(ValueError, match="must be positive, got 0 and"):
+        expected(0.1, 0, others)

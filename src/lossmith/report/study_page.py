@@ -69,6 +69,7 @@ def render_report(study: ReportedStudy, more: Sequence[Section] = ()) -> str:
     advice, snippet = subject.advice, _snippet(subject)
     lists = {
         "How much will you tune?": advice.tuning,
+        "What other data say": advice.elsewhere,
         "What else it gives": advice.benefits,
         "What it costs": advice.costs,
         "What would change this": advice.would_change,

@@ -8,7 +8,7 @@ import pandas as pd
 
 from lossmith.statistics.overlapping import INDEPENDENT, Overlap, RowVariance
 from lossmith.statistics.setting_dependence import setting_checks, what_it_hangs_on
-from lossmith.statistics.summary import compare_to, is_higher_better, usable_results
+from lossmith.statistics.summary import COMPARED, compare_to, is_higher_better, usable_results
 from lossmith.statistics.untrained import untrained_losses
 from lossmith.statistics.wording import counted, interval
 
@@ -50,7 +50,7 @@ class Evidence:
         """Return :func:`compare_to` with what replicates share, and with ``gain``, positive where a loss is better."""
         of_rows = self.row_variance if metric == self.metric else None
         if reference not in set(usable_results(results, metric)["loss"]):
-            return pd.DataFrame(columns=["loss", "noise", "pairs", "difference", "low", "high", "spread", "p", "p_holm", "gain"])
+            return pd.DataFrame(columns=[*COMPARED, "gain"])
         compared = compare_to(results, reference, metric, overlap=self.overlap, row_variance=of_rows)
         return compared.assign(gain=gains(compared, metric))
 

@@ -12,6 +12,7 @@ from lossmith.losses import make_loss
 from lossmith.statistics.behind_references import reference_ahead
 from lossmith.statistics.caveats import benefits, costs, edges, more_replicates, uneven_classes, untried_noise
 from lossmith.statistics.evidence import Evidence
+from lossmith.statistics.experience import Experience, experience_lines
 from lossmith.statistics.overlapping import INDEPENDENT, Overlap, RowVariance
 from lossmith.statistics.summary import noise_as_is
 from lossmith.statistics.tuning_words import tuning_lines
@@ -58,6 +59,8 @@ class Recommendation:
     """Which losses look untrained, and why: they are neither recommended nor compared."""
     tuning: tuple[str, ...] = ()
     """How much will you tune: the answer after few trials and after many."""
+    elsewhere: tuple[str, ...] = ()
+    """What to expect when other data are taken into account, too; empty where too little is known of such data."""
     weight_decay: float | None = None
     """The median of what its replicates chose; None where that is not known."""
     has_loss: bool = True
@@ -86,6 +89,7 @@ class Recommendation:
             "": (*self.evidence, *self.untrained),
             "How much will you tune?": self.tuning,
             "What if labels were wrong?": tuple(map(_level_line, self.by_noise)),
+            "What other data say:": self.elsewhere,
             "Benefits:": self.benefits,
             "Costs:": self.costs,
             "What would change this:": self.would_change,
@@ -110,6 +114,7 @@ def recommend(
     validation_rows: int | None = None,
     class_shares: Sequence[float] | None = None,
     noisy_labels: float | None = None,
+    experience: Experience | None = None,
 ) -> Recommendation:
     """Recommend a loss from the results of a study, for its data as they are; and say what if more labels were wrong.
 
@@ -129,6 +134,7 @@ def recommend(
         validation_rows: How many rows chose among the trials; without it settings are not looked at.
         class_shares: Share of the rows that each class has.
         noisy_labels: Share of the labels of the data themselves that is known or estimated to be wrong.
+        experience: What happened on other data, by the share of wrong labels. It changes no verdict.
 
     Returns:
         The loss, how sure it is, and why.
@@ -143,7 +149,13 @@ def recommend(
     evidence = Evidence(results, baseline, metric, trials, references, overlap, row_variance, validation_rows)
     levels = list(map(str, results["noise"].unique()))
     choices = [replace(choose(evidence, level), reference=reference_ahead(evidence, level)) for level in levels]
-    return _explained(evidence, choices, class_shares, noisy_labels)
+    told = _explained(evidence, choices, class_shares, noisy_labels)
+    return told if experience is None else replace(told, elsewhere=_elsewhere(evidence, choices, experience))
+
+
+def _elsewhere(evidence: Evidence, choices: Sequence[Choice], experience: Experience) -> tuple[str, ...]:
+    """Return what to expect at each level of noise that the data of others were studied at."""
+    return tuple(line for choice in choices for line in experience_lines(evidence, choice.noise, experience(choice.noise_rate)))
 
 
 def _explained(

@@ -15,6 +15,7 @@ from lossmith.statistics.overlapping import INDEPENDENT, Overlap, RowVariance
 from lossmith.statistics.paired_tests import Difference, by_holm, holm, paired_difference
 
 __all__ = [
+    "COMPARED",
     "LOWER_IS_BETTER",
     "best_loss",
     "block_means",
@@ -30,6 +31,9 @@ LOWER_IS_BETTER = frozenset({"nll", "ece", "brier", "memorised", "seconds"})
 
 # False-label accuracy is not among them: it is not a number in runs without a wrong label, diverged or not.
 SHARES_RIGHT = frozenset({"accuracy", "top5", "balanced_accuracy", "macro_f1", "validation_accuracy"})
+
+COMPARED = ("loss", "noise", "pairs", "difference", "low", "high", "spread", "error", "p", "p_holm")
+"""The columns of :func:`compare_to`."""
 
 _KEYS = ("loss", "noise", "seed")
 
@@ -165,9 +169,10 @@ def compare_to(
 ) -> pd.DataFrame:
     """Compare every other loss with a reference at every noise level.
 
-    Columns: ``loss``, ``noise``, ``pairs``, ``difference`` (value minus reference), ``low`` and ``high``, ``spread``, ``p``
-    (two-sided) and ``p_holm``, corrected for the number of losses compared at that noise level. The interval is corrected, too:
-    it leaves out 0 where and only where ``p_holm`` is below ``1 - confidence``. NaN where fewer than two replicates have both.
+    Columns: ``loss``, ``noise``, ``pairs``, ``difference`` (value minus reference), ``low`` and ``high``, ``spread``, ``error``
+    (the standard error that all of this is made of), ``p`` (two-sided) and ``p_holm``, corrected for the number of losses
+    compared at that noise level. The interval is corrected, too: it leaves out 0 where and only where ``p_holm`` is below
+    ``1 - confidence``. NaN where fewer than two replicates have both.
 
     Args:
         results: A row for each run.
@@ -236,8 +241,8 @@ def _compared(frame: pd.DataFrame, reference: str, level: float, pairing: "_Pair
     others = [loss for loss in frame["loss"].unique() if loss != reference]
     differences = by_holm([pairing.difference(wide, loss, reference, noise) for loss in others], level)
     compared = pd.DataFrame(
-        [(one.pairs, one.mean, one.low, one.high, one.spread, one.p) for one in differences],
-        columns=["pairs", "difference", "low", "high", "spread", "p"],
+        [(one.pairs, one.mean, one.low, one.high, one.spread, one.error, one.p) for one in differences],
+        columns=list(COMPARED[2:-1]),
         dtype=float,
     ).astype({"pairs": int})
     compared.insert(0, "loss", others)
