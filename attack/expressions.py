@@ -7,10 +7,10 @@ from typing import Any
 
 from attack.kind import Failure, Kind
 from attack.odd_values import odd_text
-from lossmith import LOSSES, make_loss
+from lossmith import make_loss
 from lossmith.data import make_noise
 from lossmith.data.noise.named import NOISES
-from lossmith.losses import ClassificationLoss
+from lossmith.losses import LOSSES, ClassificationLoss
 from lossmith.objectives.named_objectives import OBJECTIVES, make_objective
 from lossmith.objectives.named_schedules import SCHEDULES, make_schedule
 

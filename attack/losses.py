@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attack.kind import Failure, Kind
-from lossmith import LOSSES, ClassificationLoss
+from lossmith.losses import LOSSES, ClassificationLoss
 
 __all__ = ["LOSS_CALLS"]
 

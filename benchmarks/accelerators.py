@@ -12,9 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from lossmith import LOSSES, make_loss
+from lossmith import make_loss
 from lossmith.kernels.triton.programs import LONGEST_RESIDENT, printed_program
 from lossmith.kernels.triton.recorded import graphs_of
+from lossmith.losses import LOSSES
 
 SHAPES = ((4096, 1000), (512, 128000))
 LABEL = 8

@@ -65,7 +65,7 @@ def train(
     torch.manual_seed(seed)
     model = fresh_model(images.shape[1], classes)
     sigma = lossmith.theory.fresh_network.logit_scale(model, [images[:1000]])
-    epsilon = lossmith.solve_logit_bias(classes, sigma=sigma).epsilon
+    epsilon = lossmith.theory.solve_logit_bias(classes, sigma=sigma).epsilon
     loss = lossmith.make_loss(expression.replace("EPSILON", str(epsilon)))
     wrong = torch.rand(len(labels)) < noise
     given = torch.where(wrong, (labels + torch.randint(1, classes, labels.shape)) % classes, labels)
@@ -83,7 +83,7 @@ def train(
 
 def losses(classes: int) -> tuple[str, ...]:
     """Return what is compared: the baseline, a loss without and with correction, and the same for another one."""
-    q = lossmith.transfer_parameters("gce(q=0.7)", 100, classes, "q").parameters["q"] if classes > 100 else 0.7
+    q = lossmith.theory.transfer_parameters("gce(q=0.7)", 100, classes, "q").parameters["q"] if classes > 100 else 0.7
     computed = (f"gce(q={q:.2f})",) if classes > 100 else ()
     return ("ce", "mae", "logit-bias(mae, epsilon=EPSILON)", "gce(q=0.7)", *computed)
 

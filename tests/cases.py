@@ -4,8 +4,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from lossmith import LOSSES, ClassificationLoss, kernels, make_loss
+from lossmith import kernels, make_loss
 from lossmith.kernels import formula
+from lossmith.losses import LOSSES, ClassificationLoss
 
 # Defaults that need more classes than the small batches of these tests have.
 SMALL = {"smooth-topk": "smooth-topk(k=2)", "hard-topk": "hard-topk(k=2)"}

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 from cases import CASES, IS_REFERENCE, class_losses, expected_over_classes
-from lossmith import ClassificationLoss, make_loss
+from lossmith import make_loss
+from lossmith.losses import ClassificationLoss
 
 CLASSES = 5
 SHAPES = {"one": (CLASSES,), "batch": (7, CLASSES), "sequence": (3, CLASSES, 4), "image": (2, CLASSES, 3, 2)}

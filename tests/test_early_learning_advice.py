@@ -5,12 +5,13 @@ import json
 import pytest
 import torch
 
-from lossmith import LOSSES, advise, make_loss, transfer_parameters
+from lossmith import advise, make_loss
 from lossmith.command_line import main
+from lossmith.losses import LOSSES
 from lossmith.losses.contract.adjustable import adjustable_numbers
 from lossmith.plots import FIGURES, early_learning
 from lossmith.plots import solution_map as solution_map_figure
-from lossmith.theory import NoSolutionError, average_error, overlap, solution_map
+from lossmith.theory import NoSolutionError, average_error, overlap, solution_map, transfer_parameters
 from lossmith.theory.advice_table import table
 
 SAMPLES = 128

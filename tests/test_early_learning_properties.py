@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from lossmith import LOSSES
+from lossmith.losses import LOSSES
 from lossmith.theory import consistency, properties
 
 # symmetric with this sum over labels (None: not symmetric), bound, calibrated, smooth, largest gradient, where, slope

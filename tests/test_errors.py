@@ -14,8 +14,8 @@ from lossmith import (
     NormalizedFocalLoss,
     SymmetricCrossEntropyLoss,
     TruncatedGeneralizedCrossEntropyLoss,
-    WeightedSum,
 )
+from lossmith.losses import WeightedSum
 
 LOGITS, TARGET = torch.zeros(3, 5), torch.tensor([0, 1, 2])
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from cases import ROUNDED_FAR_FROM_THE_TARGET, ROUNDED_IN_LONG_SUMS, ROUNDED_WITH_PROBABILITIES, only_by_kernels
-from lossmith import LOSSES, make_loss
+from lossmith import make_loss
+from lossmith.losses import LOSSES
 from references import OF_LOGITS, REFERENCES, softmax
 
 TOLERANCE = {torch.float32: 2e-6, torch.float64: 1e-13}

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from lossmith import LOSSES, make_loss
+from lossmith import make_loss
 from lossmith.command_line import main
+from lossmith.losses import LOSSES
 from lossmith.report.explore import write_explorer
 from lossmith.report.explore.sliders import catalogue
 

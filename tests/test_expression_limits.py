@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lossmith.expressions
-from lossmith import WeightedSum, make_loss, make_noise, make_objective
+from lossmith import make_loss, make_noise, make_objective
 from lossmith.expressions.quotes import quote
 from lossmith.expressions.reader import DEEPEST, MOST_NAMES
 from lossmith.expressions.tokens import LONGEST_EXPRESSION, Tokens, _cut
+from lossmith.losses import WeightedSum
 from lossmith.objectives import make_schedule
 
 LONG = LONGEST_EXPRESSION - 100

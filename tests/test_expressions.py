@@ -10,19 +10,8 @@ from hypothesis import strategies as st
 
 import lossmith
 from cases import CASES
-from lossmith import (
-    LOSSES,
-    ComplementObjective,
-    CrossEntropyLoss,
-    FocalLoss,
-    LogitBias,
-    MAELoss,
-    NormalizedCrossEntropyAGCELoss,
-    NormalizedCrossEntropyLoss,
-    NormalizedFocalMAELoss,
-    WeightedSum,
-    make_loss,
-)
+from lossmith import ComplementObjective, CrossEntropyLoss, FocalLoss, LogitBias, MAELoss, NormalizedCrossEntropyLoss, make_loss
+from lossmith.losses import LOSSES, NormalizedCrossEntropyAGCELoss, NormalizedFocalMAELoss, WeightedSum
 
 LOGITS = torch.randn(16, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 TARGET = torch.randint(4, (16,), generator=torch.Generator().manual_seed(1))
@@ -115,7 +104,7 @@ def test_options_reach_every_part():
     for expression in ("1.0*nce + 20*mae", "nce-mae", "logit-bias(0.5*ce + mpce, epsilon=1)", "logit-bias"):
         loss = make_loss(expression, weight=[1.0, 2.0, 3.0, 4.0], ignore_index=3, reduction="none", label_smoothing=0.1)
         for part in loss.modules():
-            if isinstance(part, lossmith.ClassificationLoss):
+            if isinstance(part, lossmith.losses.ClassificationLoss):
                 assert (part.ignore_index, part.reduction, part.label_smoothing) == (3, "none", 0.1)
                 assert part.weight.tolist() == [1.0, 2.0, 3.0, 4.0]
 

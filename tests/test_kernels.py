@@ -12,8 +12,9 @@ import torch
 
 import lossmith
 from cases import CASES, IS_REFERENCE
-from lossmith import ClassificationLoss, kernels, make_loss
+from lossmith import kernels, make_loss
 from lossmith.kernels import Rows, formula
+from lossmith.losses import ClassificationLoss
 
 SOURCE = Path(lossmith.__file__).parents[1]
 CLASSES = 7
@@ -94,7 +95,7 @@ def test_a_users_function_never_gets_the_kernel_of_ours():
 
 SMOKE = """
 import torch, lossmith
-for name in lossmith.LOSSES:
+for name in lossmith.losses.LOSSES:
     logits = torch.randn(4, 9, requires_grad=True, generator=torch.Generator().manual_seed(0))
     loss = lossmith.make_loss(name)(logits, torch.tensor([0, 1, 2, 3]))
     loss.backward()

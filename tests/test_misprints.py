@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from lossmith import make_loss, solve_logit_bias
+from lossmith import make_loss
 from lossmith.analysis import class_separation, linear_cka
-from lossmith.theory import average_error, gradient_share
+from lossmith.theory import average_error, gradient_share, solve_logit_bias
 from lossmith.theory.top_k_temperature import typical_scores
 
 CLASSES, LABEL = 5, 1

@@ -7,9 +7,10 @@ import torch
 import test_contract
 from benchmarks.losses import measured_losses
 from cases import contract_cases
-from lossmith import LOSSES, make_loss
+from lossmith import make_loss
 from lossmith.command_line import main
 from lossmith.kernels import Rows
+from lossmith.losses import LOSSES
 from lossmith.report.explore import write_explorer
 from lossmith.report.explore.sliders import catalogue
 from scratch_losses import FadingLoss, MarginLoss

@@ -10,8 +10,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lossmith import (
-    ClassificationLoss,
-    ComplementEntropyLoss,
     ComplementObjective,
     CrossEntropyLoss,
     LabelSmoothingLoss,
@@ -23,6 +21,7 @@ from lossmith import (
 )
 from lossmith.kernels.cpu.norms import Directions
 from lossmith.kernels.cpu.sigmoid import _log2_e
+from lossmith.losses import ClassificationLoss, ComplementEntropyLoss
 
 EXPRESSIONS = [
     "label-smoothing(alpha=0.3)",

@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 from cases import SMALL
-from lossmith import LOSSES, make_loss, make_objective
+from lossmith import make_loss, make_objective
+from lossmith.losses import LOSSES
 from lossmith.objectives import OBJECTIVES, SCHEDULES, CosineLinear, DropoutLinear, Objective, final_layer_groups
 
 

@@ -6,9 +6,10 @@ import pytest
 import torch
 
 import lossmith
-from lossmith import LOSSES, make_loss, make_objective, search_space, with_parameters
+from lossmith import make_loss, make_objective
 from lossmith.expressions.limits import Limits
-from lossmith.objectives import OBJECTIVES, Range
+from lossmith.losses import LOSSES
+from lossmith.objectives import OBJECTIVES, Range, search_space, with_parameters
 from lossmith.objectives.ranges import range_of
 from lossmith.theory import advise, fitted_to_classes, solve_logit_bias
 
@@ -51,7 +52,7 @@ def test_the_space_has_every_number_in_use(expression):
     numbers = {
         f"{path}.{name}".lstrip(".")
         for path, part in loss.named_modules()
-        if isinstance(part, lossmith.ClassificationLoss)
+        if isinstance(part, lossmith.losses.ClassificationLoss)
         for name, value in part.parameters_in_order().items()
         if type(value) in (int, float)
     }

@@ -8,10 +8,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lossmith import LOSSES
 from lossmith.kernels import Biased, Rows, Sum, Term, Terms
 from lossmith.kernels.symbols import Operation
 from lossmith.kernels.traced import Either, TracedRows, TracedTerms, UntraceableError, trace
+from lossmith.losses import LOSSES
 from lossmith.numerics.softmax import log_odds, surprises
 from lossmith.numerics.subsets.marginals import log_odds_of_absence
 from lossmith.numerics.tempered import tempered_probs

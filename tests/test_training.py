@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 import training_reference as reference
-from lossmith import LOSSES
 from lossmith.data.prepared import PreparedData
+from lossmith.losses import LOSSES
 from lossmith.training.job import Job
 from lossmith.training.loop import train_stack
 from lossmith.training.recipe import Recipe, Run, Trained

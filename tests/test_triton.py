@@ -111,7 +111,7 @@ def run(code, **environment):
 def test_a_missing_triton_is_one_line(tmp_path):
     (tmp_path / "triton").mkdir()  # any folder is not it
     without = [str(tmp_path), *(path for path in sys.path if not (Path(path) / "triton" / "__init__.py").exists())]
-    code = f"import sys; sys.path[:] = {without}; import lossmith; lossmith.LOSSES"
+    code = f"import sys; sys.path[:] = {without}; import lossmith; lossmith.losses.LOSSES"
     lines = run(code, LOSSMITH_KERNELS="triton").stderr.splitlines()
     assert lines[-1] == "ImportError: LOSSMITH_KERNELS=triton needs the package triton, which is not installed."
 

@@ -28,15 +28,10 @@ if TYPE_CHECKING:  # a name imported as itself is one that others may import fro
     )
     from lossmith.data import load_data as load_data, make_noise as make_noise
     from lossmith.losses import *
-    from lossmith.objectives import (
-        LossScheduler as LossScheduler,
-        make_objective as make_objective,
-        search_space as search_space,
-        with_parameters as with_parameters,
-    )
+    from lossmith.objectives import LossScheduler as LossScheduler, make_objective as make_objective
     from lossmith.studies.compare import compare as compare
     from lossmith.studies.study import Study as Study, open_study as open_study
-    from lossmith.theory import advise as advise, solve_logit_bias as solve_logit_bias, transfer_parameters as transfer_parameters
+    from lossmith.theory import advise as advise
     # isort: on
 
 _NAMESPACES = (
@@ -66,6 +61,18 @@ _HOMES = {
     "make_noise": "lossmith.data",
     "make_objective": "lossmith.objectives",
     "open_study": "lossmith.studies",
+}
+
+# In their namespaces alone: what losses are made with, parts of losses, and sums of two that go by names such as `nce-mae`.
+_ELSEWHERE = {
+    "ClassificationLoss": "lossmith.losses",
+    "ComplementEntropyLoss": "lossmith.losses",
+    "LOSSES": "lossmith.losses",
+    "NormalizedCrossEntropyAGCELoss": "lossmith.losses",
+    "NormalizedCrossEntropyMAELoss": "lossmith.losses",
+    "NormalizedFocalMAELoss": "lossmith.losses",
+    "TargetProbabilityLoss": "lossmith.losses",
+    "WeightedSum": "lossmith.losses",
     "search_space": "lossmith.objectives",
     "solve_logit_bias": "lossmith.theory",
     "transfer_parameters": "lossmith.theory",
@@ -84,7 +91,8 @@ def __getattr__(name: str) -> Any:
         return imported(name, _HOMES[name], "lossmith")
     if not name.startswith("_") and name in _names_of_losses():
         return getattr(import_module("lossmith.losses"), name)
-    raise AttributeError(f"module 'lossmith' has no attribute {name!r}")
+    where = f"; it is in {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+    raise AttributeError(f"module 'lossmith' has no attribute {name!r}{where}")
 
 
 def __dir__() -> list[str]:
@@ -98,4 +106,5 @@ def _names() -> list[str]:
 def _names_of_losses() -> list[str]:
     """Return the classes of losses, and what finds one by name; functions on predictions stay in their namespace."""
     losses = import_module("lossmith.losses")
-    return [name for name in losses.__all__ if name in ("LOSSES", "make_loss") or isinstance(getattr(losses, name), type)]
+    classes = [name for name in losses.__all__ if isinstance(getattr(losses, name), type) and name not in _ELSEWHERE]
+    return ["make_loss", *classes]

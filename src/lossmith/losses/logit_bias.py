@@ -22,10 +22,11 @@ class LogitBias(WrapperLoss):
     """Any loss, with ``epsilon`` added to the logit of the target: in training mode only, never when predicting.
 
     A bounded loss has no gradient where the target is improbable, and with many classes every target is, at first. The
-    bias moves a fresh network to where the loss learns. Give ``num_classes`` to have it computed so that the target starts with
-    a mean probability of 0.15, see ``lossmith.solve_logit_bias``; or give ``epsilon``, which is 0.5 by default. The presets are
-    what the paper trains with, 0.5, 3.0 and 5.2; its equation gives 0.525, 3.034 and 5.358 for 10, 100 and 1000 classes.
-    Without a loss it wraps the mean absolute error. A probability target adds epsilon times the probability to each logit.
+    bias moves a fresh network to where the loss learns. Give ``num_classes`` to have it computed so that the target starts
+    with a mean probability of 0.15, see ``lossmith.theory.solve_logit_bias``; or give ``epsilon``, which is 0.5 by default.
+    The presets are what the paper trains with, 0.5, 3.0 and 5.2; its equation gives 0.525, 3.034 and 5.358 for 10, 100 and
+    1000 classes. Without a loss it wraps the mean absolute error. A probability target adds epsilon times the probability to
+    each logit.
     The wrapped loss itself when epsilon = 0, or after ``.eval()``.
 
     >>> import torch
