@@ -21,7 +21,7 @@ from lossmith.losses.generalized import (
 from lossmith.losses.label_smoothing import LabelSmoothingLoss
 from lossmith.losses.logit_bias import LogitBias
 from lossmith.losses.logit_norm import LogitNormLoss
-from lossmith.losses.logit_penalty import LogitPenaltyLoss
+from lossmith.losses.logit_penalty import LogitPenaltyLoss, ZLoss
 from lossmith.losses.maximum_probability import MaximumProbabilityCrossEntropyLoss
 from lossmith.losses.normalized import (
     NormalizedCrossEntropyAGCELoss,
@@ -33,7 +33,6 @@ from lossmith.losses.normalized import (
 from lossmith.losses.sigmoid import SigmoidCrossEntropyLoss
 from lossmith.losses.squared_error import SquaredErrorLoss
 from lossmith.losses.top_k import HardTopKLoss, SmoothTopKLoss
-from lossmith.losses.z_loss import ZLoss
 
 LOSSES: dict[str, type[ClassificationLoss]] = {
     loss.name: loss

@@ -1,15 +1,17 @@
-"""Cross-entropy with a penalty on large logits."""
+"""Penalties on logits: cross-entropy with one on large logits, and the z-loss, which keeps logits from drifting away together."""
 
 from typing import Unpack
 
 from torch import Tensor
 
 from lossmith.expressions.limits import Limits
-from lossmith.kernels import Formula, Rows
+from lossmith.kernels import Formula, Rows, Sum
 from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
+from lossmith.losses.contract.wrapper import WrapperLoss
+from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.numerics.softmax import surprises, target_probability
 
-__all__ = ["LogitPenaltyLoss"]
+__all__ = ["LogitPenaltyLoss", "ZLoss"]
 
 
 def logit_penalty(logits: Tensor, target: Tensor, *, beta: float) -> Tensor:
@@ -59,3 +61,58 @@ class LogitPenaltyLoss(ClassificationLoss):
     def formula(self) -> Formula:
         """Return cross-entropy with the penalty."""
         return Rows(logit_penalty, {"beta": self.beta})
+
+
+def squared_log_partition(logits: Tensor, target: Tensor) -> Tensor:
+    """Return ``(log sum_c exp z_c)**2``; for a factor per class, it counts as often as they add up to.
+
+    Args:
+        logits: ``(N, C, ...)``.
+        target: Class indices ``(N, ...)``, or a factor for every class ``(N, C, ...)``.
+
+    Returns:
+        Losses ``(N, ...)``.
+    """
+    squares = logits.logsumexp(1).square()
+    return squares * target.sum(1) if target.is_floating_point() else squares
+
+
+class ZLoss(WrapperLoss):
+    """Any loss, and ``beta (log sum_c exp z_c)**2``: keeps the logits of large vocabularies where half precision has digits.
+
+    Losses of the softmax do not see a number that is added to all logits, so training lets it drift. The penalty holds the
+    logarithm of the sum at 0, and changes little else while beta >= 0 is small: 1e-4 is what language models use. Without a
+    loss it wraps cross-entropy. A probability target counts the penalty once for each class, by its probability. The wrapped
+    loss itself when beta = 0.
+
+    >>> import torch
+    >>> loss, logits, target = ZLoss(CrossEntropyLoss(), beta=0.1), torch.tensor([[3.0, 3.0]]), torch.tensor([0])
+    >>> loss(logits, target), loss(logits - 3, target)
+    (tensor(2.0571), tensor(0.7412))
+
+    Args:
+        loss: The loss to wrap; cross-entropy by default.
+        beta: Factor of the penalty, >= 0.
+        **options: ``weight``, ``ignore_index``, ``reduction`` and ``label_smoothing``, as in ``torch.nn.CrossEntropyLoss``;
+            where a loss is given, give them to that.
+
+    Reference: Chowdhery et al. 2022, "PaLM: Scaling language modeling with pathways", section 5.
+    """
+
+    name = "z-loss"
+    limits = {"beta": Limits(0.0)}
+    beta: float
+
+    def __init__(self, loss: ClassificationLoss | None = None, beta: float = 1e-4, **options: Unpack[Options]) -> None:
+        super().__init__(loss, CrossEntropyLoss, options)
+        self.beta = beta
+
+    def formula(self) -> Formula:
+        """Return the wrapped loss and the penalty."""
+        return Sum([(1.0, self.loss.formula()), (self.beta, Rows(squared_log_partition, {}))])
+
+    def weighted_soft_losses(self, logits: Tensor, probabilities: Tensor, weight: Tensor | None) -> Tensor:
+        """Return the wrapped loss, with its own meaning of a label distribution, and the weighted penalty."""
+        factors = probabilities if weight is None else probabilities * weight
+        losses = self.loss.weighted_soft_losses(logits, probabilities, weight)
+        return losses + self.beta * squared_log_partition(logits, factors)

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lossmith.losses import make_loss
-from lossmith.statistics.behind_references import reference_ahead
-from lossmith.statistics.caveats import benefits, costs, edges, more_replicates, uneven_classes, untried_noise
+from lossmith.statistics.caveats import benefits, costs, edges, more_replicates, reference_ahead, uneven_classes, untried_noise
 from lossmith.statistics.evidence import Evidence
 from lossmith.statistics.experience import Experience, experience_lines
 from lossmith.statistics.overlapping import INDEPENDENT, Overlap, RowVariance
