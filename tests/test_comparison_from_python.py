@@ -55,6 +55,28 @@ def test_data_in_memory_stays_with_its_study(frame, tmp_path):
         open_study(tmp_path).load()
 
 
+def test_splits_may_be_arrays(frame, tmp_path):
+    """They are at hand for every replicate, and for whoever has the study in Python; its file holds numbers and text alone."""
+    values, classes = frame[["a", "b", "c"]].to_numpy(), frame["y"].to_numpy()
+    parts = {"test": slice(30), "validation": slice(30, 50)}
+    split = {name: (values[rows], classes[rows]) for name, rows in parts.items()}
+    options = {"losses": "ce", "noise": 0, "output": tmp_path, **QUICK, "seeds": 2}
+    data = compare((values[50:], classes[50:]), **split, **options).load()
+    assert [len(part) for part in (data.train, data.validation, data.test)] == [70, 20, 30]
+    assert data.labels[data.test].tolist() == (classes[:30] - 5).tolist()
+    with pytest.raises(ValueError, match="begun in Python with data of its own, which it does not hold"):
+        open_study(tmp_path).load()
+    with pytest.raises(ValueError, match="holds a study of other data"):
+        compare((values[50:], classes[50:]), **{**split, "test": (values[:9], classes[:9])}, **options)
+
+
+def test_files_may_be_paths_and_groups_an_array(table, tmp_path):
+    options = {"losses": "ce", "noise": "within-groups(0.2)", "groups": np.array([0, 0]), **QUICK}
+    study = compare(table / "table.csv", test=table / "table.csv", output=tmp_path / "a", **options)
+    assert open_study(tmp_path / "a").settings.loading == {"test": str(table / "table.csv"), "groups": [0, 0]}
+    assert len(study.load().test) == 120
+
+
 def test_seeds_losses_and_noises_can_be_added(table, capsys):
     quick = ["--epochs", "1", "--rates", "0.1", "--no-references", "--workers", "1", "--no-report", "--output", "st"]
     assert main(["compare", "table.csv", "--losses", "ce", "--noise", "0", "--seeds", "1", *quick]) == 0
@@ -123,6 +145,7 @@ def test_a_loss_that_returns_no_number_is_named(frame, tmp_path):
             "losses must be expressions, objectives or modules, got 'l', a function.",
         ),
         ({"losses": [nn.BCELoss()]}, r"the loss BCELoss() must take logits (2, 2) and class indices: "),
+        ({"losses": "ce", "test": 7}, "test must be a path, the name of a data set, a data frame or arrays, got 7."),
         ({"losses": "ce", "workers": 0}, "workers must be a whole number >= 1, got 0."),
         ({"losses": []}, "losses must name at least one, got none; leave them out for the usual seven."),
         (

@@ -15,6 +15,7 @@ from lossmith.expressions.quotes import quote
 from lossmith.losses import ClassificationLoss
 from lossmith.objectives.named_objectives import make_objective
 from lossmith.objectives.objective import Objective
+from lossmith.studies.brought import SPLITS, brought_data, read_data
 from lossmith.studies.comparison import Comparison
 from lossmith.studies.design.given_settings import settings_from
 from lossmith.studies.design.setting_checks import split_list
@@ -201,8 +202,10 @@ def compare(
     named = _named_losses(losses)
     _check_brought(named, model)
     _check_output(output)
-    data = _checked_data(data, model, train)
+    data = _checked_data(data, train, {"model": model, **{name: settings.get(name) for name in SPLITS}})
     own = {name: make_objective(loss) if isinstance(loss, str) else loss for name, loss in named.items() if loss != name}
+    if train is None:
+        data, settings = brought_data(data, settings)
     given = {"losses": list(named) or None, "noise": noise, "seeds": seeds, **settings}
     plan = _plan(data, model, train, given)
     plan.check_objectives(own)
@@ -212,19 +215,19 @@ def compare(
     else:
         source = plan.data if data is None else data
         with texts_display() if progress else nullcontext() as on_texts:
-            read = load_data(source, **plan.loading, on_texts=on_texts)
+            read = read_data(source, plan.loading, on_texts=on_texts)
         comparison = _with_model(plan, read, build=model if callable(model) else None, source=source, **brought)
     with progress_display() if progress else nullcontext() as display:
         return comparison.train(display)
 
 
-def _checked_data(data: Any, model: Any, train: Any) -> Any:
+def _checked_data(data: Any, train: Any, others: Mapping[str, Any]) -> Any:
     """Return what is compared on: nothing where a function trains, which has data and model of its own."""
     if train is None:
         return data
     if not callable(train):
         raise TypeError(f"compare: train must be a function of a trial, got a {type(train).__name__}.")
-    for name, given in (("data", data), ("model", model)):
+    for name, given in {"data": data, **others}.items():
         if given is not None:
             raise TypeError(f"compare: {name} belongs to train where a function trains, got {quote(given)}.")
     return ""

@@ -53,21 +53,17 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
-def _path(name: str, value: Any) -> str | Path:
+def _path(name: str, value: Any) -> str:
+    """Return a path as text, which the file of a study can hold."""
     if not isinstance(value, str | Path):
         raise _refused(name, "the path of a folder", value)
-    return value
-
-
-def _folder(name: str, value: Any) -> str:
-    """Return a path as text, which the file of a study can hold."""
-    return os.fspath(_path(name, value))
+    return os.fspath(value)
 
 
 def _column(name: str, value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, str | int | np.integer):
         raise _refused(name, "the name of a column", value)
-    return value
+    return value if isinstance(value, str) else int(value)
 
 
 def _truth(name: str, value: Any) -> bool:
@@ -177,13 +173,13 @@ def _source(name: str, value: Any) -> Any:
     """Leave to :func:`lossmith.data.load_data` what it may know how to read."""
     if not isinstance(value, str | Path | pd.DataFrame | Mapping | tuple | list):
         raise _refused(name, "a path, the name of a data set, a data frame or arrays", value)
-    return value
+    return os.fspath(value) if isinstance(value, Path) else value
 
 
 def _groups(name: str, value: Any) -> Any:
     if not isinstance(value, str | Mapping | Sequence | np.ndarray) or isinstance(value, bytes):
         raise _refused(name, "the name of a column, or a group for each class", value)
-    return value
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _sides(name: str, value: Any) -> Any:
@@ -243,9 +239,9 @@ CHECKS: dict[str, Check] = {
     "seed": _WHOLE,
     "rows": _COUNT,
     "text": _text,
-    "encoder": _folder,
+    "encoder": _path,
     "fine_tune": _truth,
-    "cache": _folder,
+    "cache": _path,
     "resize": _sides,
     "folder": _path,
 }

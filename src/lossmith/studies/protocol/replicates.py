@@ -7,8 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossmith.data import PreparedData, load_data
+from lossmith.data import PreparedData
 from lossmith.statistics.overlapping import Overlap
+from lossmith.studies.brought import read_data
 from lossmith.studies.design.settings import Settings
 from lossmith.training.seeds import derived_seed
 
@@ -44,7 +45,7 @@ class Replicates:
             ValueError: If it has changed in a way that cannot be read.
         """
         if seed != self._seed:
-            data = load_data(self._source, **self.settings.loading, replicate=seed)
+            data = read_data(self._source, self.settings.loading, replicate=seed)
             self._seed, self._data = seed, at_most_train_rows(data, self.settings.train_rows, seed)
         return self._data
 

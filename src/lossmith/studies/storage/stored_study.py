@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from lossmith.data import PreparedData, load_data
+from lossmith.data import PreparedData
 from lossmith.objectives.named_objectives import make_objective
 from lossmith.objectives.objective import Objective
+from lossmith.studies.brought import read_data
 from lossmith.studies.design.settings import Settings
 from lossmith.studies.design.trials import expression_of
 from lossmith.studies.storage.store import Store
@@ -139,7 +140,7 @@ def data_again(store: Store, settings: Settings, source: Any = None) -> Prepared
     """
     folder = store.file.parent
     source, settings = source_again(store, settings, source)
-    data = load_data(source, **settings.loading)
+    data = read_data(source, settings.loading)
     if data.fingerprint() != store.meta("fingerprint"):
         differently = ", or this lossmith reads it differently" if store.format == OLD_FORMAT else ""
         raise ValueError(f"{folder}: the data {settings.data!r} has changed since the study began{differently}.")
