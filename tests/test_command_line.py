@@ -142,7 +142,7 @@ def test_a_missing_file_is_named_without_numbers(tmp_path, capsys):
 
 
 NAMESPACES = (
-    *("analysis", "data", "losses", "numerics", "objectives", "plots", "recipes", "report"),
+    *("analysis", "data", "distributed", "losses", "numerics", "objectives", "plots", "recipes", "report"),
     *("statistics", "studies", "theory", "training"),
 )
 
