@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "lossmith"
 NAMESPACES = (
     *("analysis", "data", "distributed", "losses", "numerics", "objectives", "plots", "report", "statistics", "studies"),
-    *("theory", "training"),
+    *("linear", "theory", "training"),
 )
 
 

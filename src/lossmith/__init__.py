@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # a name imported as itself is one that others may import fro
         analysis as analysis,
         data as data,
         distributed as distributed,
+        linear as linear,
         losses as losses,
         numerics as numerics,
         objectives as objectives,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:  # a name imported as itself is one that others may import fro
         training as training,
     )
     from lossmith.data import load_data as load_data, make_noise as make_noise
+    from lossmith.linear import LinearLoss as LinearLoss, linear_loss as linear_loss
     from lossmith.losses import *
     from lossmith.objectives import LossScheduler as LossScheduler, make_objective as make_objective
     from lossmith.studies.compare import compare as compare
@@ -38,6 +40,7 @@ _NAMESPACES = (
     "analysis",
     "data",
     "distributed",
+    "linear",
     "losses",
     "numerics",
     "objectives",
@@ -53,10 +56,12 @@ _NAMESPACES = (
 # Names are looked up when they are first used, so that `lossmith --help` does not wait for torch, and those of the namespace
 # `losses` in its catalogue, so that a new loss is here without a line of its own.
 _HOMES = {
+    "LinearLoss": "lossmith.linear",
     "LossScheduler": "lossmith.objectives",
     "Study": "lossmith.studies",
     "advise": "lossmith.theory",
     "compare": "lossmith.studies",
+    "linear_loss": "lossmith.linear",
     "load_data": "lossmith.data",
     "make_noise": "lossmith.data",
     "make_objective": "lossmith.objectives",

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 __all__ = [
+    "above_autograd",
     "apply_outside_transforms",
     "are_transforms_active",
     "below_autograd",
@@ -23,6 +24,7 @@ __all__ = [
     "has_triton",
     "is_autocast_enabled",
     "is_constant",
+    "is_exporting",
     "is_graph_kept",
     "is_in_forward_mode",
     "is_one_of_many_gradients",
@@ -57,6 +59,7 @@ _keeps_graph = _probe("_C._autograd._get_current_graph_task_keep_graph")
 _is_batched = _probe("_C._functorch.is_legacy_batchedtensor")
 _interpreters = _probe("_C._functorch.get_interpreter_stack")
 _jvp_transform = _probe("_C._functorch.TransformType.Jvp")
+_is_exporting = _probe("compiler.is_exporting")
 _forward_level = _probe("autograd.forward_ad._current_level")
 _bfloat16_instructions = [_probe(f"cpu._is_{name}_supported") for name in ("avx512_bf16", "amx_tile")]
 
@@ -73,6 +76,11 @@ def is_traced() -> bool:
     if _dispatch_modes is None or _is_key_included is None or _pre_dispatch is None:
         return True
     return bool(_dispatch_modes() > 0 or _is_key_included(_pre_dispatch))
+
+
+def is_exporting() -> bool:
+    """Return whether ``torch.export`` is writing down a program, in which every operation should be one of torch's own."""
+    return bool(_is_exporting()) if _is_exporting is not None else torch.compiler.is_compiling()
 
 
 def is_in_forward_mode() -> bool:
@@ -144,6 +152,23 @@ def below_autograd() -> AbstractContextManager[object]:
 
 
 _below_autograd: Callable[[], Any] = _probe("_C._AutoDispatchBelowAutograd", nullcontext)
+
+
+def above_autograd() -> AbstractContextManager[object] | None:
+    """Return a context in which autograd records again within an operation of ``torch.library``, or None if torch has none."""
+    if None in (_force_keys, _included_keys, _excluded_keys, _autograd_keys):
+        return None
+    excluded = _excluded_keys()
+    for name in ("AutogradOther", "AutogradFunctionality", "ADInplaceOrView"):
+        excluded = excluded.remove(getattr(_autograd_keys, name))
+    context: AbstractContextManager[object] = _force_keys(_included_keys(), excluded)
+    return context
+
+
+_force_keys = _probe("_C._ForceDispatchKeyGuard")
+_included_keys = _probe("_C._dispatch_tls_local_include_set")
+_excluded_keys = _probe("_C._dispatch_tls_local_exclude_set")
+_autograd_keys = _probe("_C.DispatchKey")
 
 
 def apply_outside_transforms(function: type[torch.autograd.Function]) -> Callable[..., Any]:

@@ -67,19 +67,20 @@ def log_odds_slope(logits: Tensor, index: Tensor) -> Tensor:
     return cast("Tensor", _LogOdds.apply(logits, index)[1])  # type: ignore[no-untyped-call]
 
 
-def odds_against(own: Tensor, others: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def odds_against(own: Tensor, others: Tensor, *, overwrite: bool = False) -> tuple[Tensor, Tensor, Tensor]:
     """Return the log-odds of a class against others, the exponentials of those less their largest, and their sum.
 
     Args:
         own: The logit of the class, ``(N, 1, ...)``.
         others: The logits of the others, ``(N, C, ...)``, with -inf at the class itself.
+        overwrite: Whether the exponentials may take the place of the logits, where nothing is differentiated.
 
     Returns:
         ``(N, 1, ...)``, in double precision where the device has it, ``(N, C, ...)`` and ``(N, 1, ...)``.
     """
     shift = others.amax(1, keepdim=True).detach()
     shift = torch.where(shift == -torch.inf, 0.0, shift)
-    exponentials = torch.exp(others - shift)
+    exponentials = others.sub_(shift).exp_() if overwrite else torch.exp(others - shift)
     total = exponentials.sum(1, keepdim=True)
     alone = total == 0  # no other class, or none with a finite logit
     total = torch.where(alone, 1.0, total)

@@ -173,9 +173,9 @@ def target_and_others(logits: Tensor, index: Tensor) -> tuple[KnownProbability, 
     moderate = _moderate_softmax(logits, index) if logits.numel() else None
     if moderate is not None:
         return moderate
-    odds, others, other_sum = odds_against(logits.gather(1, index), logits.scatter(1, index, -torch.inf))
+    odds, others, other_sum = odds_against(logits.gather(1, index), logits.scatter(1, index, -torch.inf), overwrite=True)
     target = KnownProbability.from_log_odds(odds)
-    return target, others * (rounded(target.rest, logits) / other_sum)
+    return target, others.mul_(rounded(target.rest, logits) / other_sum)
 
 
 def _moderate_softmax(logits: Tensor, index: Tensor) -> tuple[KnownProbability, Tensor] | None:
