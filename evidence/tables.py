@@ -15,7 +15,7 @@ from benchmarks.measure import markdown_table
 from evidence.red_wine import red_wine
 from lossmith.data.sources.known_sets import read_known_set
 
-__all__ = ["MOST_ROWS", "NAMES", "RED_WINE", "TARGET", "Table", "made_table", "made_tables"]
+__all__ = ["MORE", "MOST_ROWS", "NAMES", "RED_WINE", "TARGET", "Table", "made_table", "made_tables"]
 
 MOST_ROWS = 1000
 TARGET = "class"
@@ -40,6 +40,18 @@ KEEL = (
 RED_WINE = "red-wine"
 NAMES = ("iris", "wine", "breast-cancer", "digits", RED_WINE, *(f"keel:{name}" for name in KEEL))
 """The tables by the name that lossmith knows them by; red wine is put together from four of them."""
+MORE = (
+    *(
+        f"keel:{name}"
+        for name in ("letter", "mushroom", "abalone9-18", "car-good", "cleveland-0_vs_4", "dermatology-6", "ecoli1")
+    ),
+    *(
+        f"keel:{name}"
+        for name in ("flare-F", "kr-vs-k-zero_vs_eight", "new-thyroid1", "page-blocks0", "shuttle-c0-vs-c4", "yeast-2_vs_4")
+    ),
+    *(f"mlbench:{name}" for name in ("Glass", "Soybean", "Zoo", "DNA", "Shuttle")),
+)
+"""Further ones, where many are wanted: of the sets that others were made from, one each."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +85,20 @@ def made_tables(
     """
     found, missing = [], []
     for name in names:
-        file = folder / f"{name.removeprefix('keel:')}.csv"
         try:
-            found.append(made_table(name, file, keel, most))
+            found.append(made_table(name, file_of(name, folder), keel, most))
         except ValueError as error:
             missing.append(str(error))
     return sorted(found, key=lambda table: table.rows), missing
+
+
+def file_of(name: str, folder: Path) -> Path:
+    """Return the file that a table is written to.
+
+    >>> file_of("keel:tae", Path("tables")).as_posix(), file_of("mlbench:Zoo", Path("tables")).as_posix()
+    ('tables/tae.csv', 'tables/mlbench-Zoo.csv')
+    """
+    return folder / f"{name.removeprefix('keel:').replace(':', '-')}.csv"
 
 
 def made_table(name: str, file: Path, keel: Path | None = None, most: int = MOST_ROWS) -> Table:

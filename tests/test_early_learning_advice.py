@@ -185,7 +185,7 @@ def test_the_command(capsys):
     assert shown.startswith("200 classes, 30% wrong labels, logits of spread 1\n\nloss ")
     assert "gce(q=0.9)" in shown
     assert "unfit" in shown
-    assert "\nRecommended\n1. " in shown
+    assert "\nRecommended by theory\n1. " in shown
 
 
 def test_json(capsys):

@@ -11,6 +11,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take what is known before training."""
     parser.add_argument("--classes", type=int, required=True, metavar="K", help="number of classes")
     parser.add_argument("--noise", type=float, default=0.0, metavar="SHARE", help="share of wrong labels (default: 0)")
+    parser.add_argument("--rows", type=int, metavar="N", help="training rows, to find data sets that are like yours")
+    parser.add_argument("--kind", choices=("table", "text", "image"), help="what your data is, likewise")
     parser.add_argument("--loss", action="append", metavar="LOSS", help="a loss, such as gce or 'gce(q=0.9)' (default: all)")
     parser.add_argument(
         "--reference-classes",
@@ -32,6 +34,8 @@ def run(options: argparse.Namespace) -> None:
         options.classes,
         options.noise,
         options.loss,
+        rows=options.rows,
+        kind=options.kind,
         reference_classes=options.reference_classes,
         sigma=options.sigma,
         progress=_show if sys.stderr.isatty() else None,

@@ -14,7 +14,7 @@ from lossmith.losses import BiTemperedLoss
 from lossmith.numerics.tempered import exp_t, log_t
 from lossmith.theory.one_thread import one_thread
 
-__all__ = ["draw"]
+__all__ = ["NOISES", "Noise", "draw", "share_right", "trained_network", "with_noise"]
 
 _BLUE, _ORANGE = "#2f6fb0", "#e0702a"
 _CURVE_COLORS = (_BLUE, "#7fb0dc", "#f0a877", _ORANGE)
@@ -77,18 +77,20 @@ def _curves(
     axes.spines[["top", "right"]].set_visible(False)
 
 
-class _Noise(NamedTuple):
+class Noise(NamedTuple):
+    """A kind of wrong labels in the plane, and the temperatures that figure 2 answers it with."""
+
     name: str
     flips: Callable[[Tensor], Tensor]
     """Probability of a wrong label, given the distance from the boundary."""
     temperatures: tuple[float, float]
 
 
-_NOISES = (
-    _Noise("noise-free", torch.zeros_like, (0.2, 4.0)),
-    _Noise("small-margin noise", lambda margin: 0.45 * (margin < 0.25), (1.0, 4.0)),
-    _Noise("large-margin noise", lambda margin: 0.2 * (margin > 0.5), (0.2, 1.0)),
-    _Noise("random noise", lambda margin: torch.full_like(margin, 0.25), (0.2, 4.0)),
+NOISES = (
+    Noise("noise-free", torch.zeros_like, (0.2, 4.0)),
+    Noise("small-margin noise", lambda margin: 0.45 * (margin < 0.25), (1.0, 4.0)),
+    Noise("large-margin noise", lambda margin: 0.2 * (margin > 0.5), (0.2, 1.0)),
+    Noise("random noise", lambda margin: torch.full_like(margin, 0.25), (0.2, 4.0)),
 )
 
 
@@ -96,16 +98,27 @@ def _boundaries() -> Figure:
     """Train a small network on each kind of noise with either loss and shade what it predicts."""
     figure = Figure(figsize=(12, 6.6), layout="constrained")
     panels = figure.subplots(2, 4, sharex=True, sharey=True)
-    generator = torch.Generator().manual_seed(0)
-    points = (torch.rand(600, 2, generator=generator) * 2 - 1) * _EXTENT
-    clean, margin = _truth(points)
-    chance = torch.rand(len(points), generator=generator)
-    for noise, (above, below) in zip(_NOISES, panels.T, strict=True):
+    points, clean, margin, chance = with_noise(torch.Generator().manual_seed(0))
+    for noise, (above, below) in zip(NOISES, panels.T, strict=True):
         labels = torch.where(chance < noise.flips(margin), 1 - clean, clean)
         _panel(above, f"{noise.name}\nlogistic (1, 1)", BiTemperedLoss(1.0, 1.0), points, labels)
         t1, t2 = noise.temperatures
         _panel(below, f"bi-tempered ({t1:g}, {t2:g})", BiTemperedLoss(t1, t2), points, labels)
     return figure
+
+
+def with_noise(generator: torch.Generator, count: int = 600) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Draw points of the plane.
+
+    Args:
+        generator: Draws them.
+        count: How many.
+
+    Returns:
+        The points, their true classes, their distances from the boundary, and a number in [0, 1) that decides about each label.
+    """
+    points = (torch.rand(count, 2, generator=generator) * 2 - 1) * _EXTENT
+    return (points, *_truth(points), torch.rand(len(points), generator=generator))
 
 
 def _truth(points: Tensor) -> tuple[Tensor, Tensor]:
@@ -115,12 +128,9 @@ def _truth(points: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _panel(axes: Any, title: str, loss: BiTemperedLoss, points: Tensor, labels: Tensor) -> None:
-    network = _trained(loss, points, labels)
-    line = torch.linspace(-_EXTENT, _EXTENT, 161)
-    grid = torch.cartesian_prod(line, line)
-    with torch.no_grad():
-        probs = loss.predict_proba(network(grid))[:, 1]
-    right = ((probs > 0.5) == (_truth(grid)[0] == 1)).float().mean()
+    network = trained_network(loss, points, labels)
+    line, grid, probs = _predicted(network, loss)
+    right = _right(grid, probs)
     image = probs.reshape(161, 161).T
     axes.contourf(line, line, image, levels=torch.linspace(0, 1, 11), cmap=_SHADES, alpha=0.75)
     axes.contour(line, line, image, levels=[0.5], colors="white", linewidths=2.5)
@@ -129,6 +139,32 @@ def _panel(axes: Any, title: str, loss: BiTemperedLoss, points: Tensor, labels: 
     axes.scatter(*points.T, c=colors, s=7, linewidths=0)
     axes.set_title(f"{title}: {100 * right:.0f} % right", fontsize=10)
     axes.set(xticks=[], yticks=[], aspect="equal")
+
+
+def share_right(network: nn.Module, loss: BiTemperedLoss) -> float:
+    """Return the share of a grid over the plane that a network assigns to its true class.
+
+    Args:
+        network: From points to logits.
+        loss: What it was trained with.
+
+    Returns:
+        A number in [0, 1].
+    """
+    _, grid, probs = _predicted(network, loss)
+    return _right(grid, probs)
+
+
+def _predicted(network: nn.Module, loss: BiTemperedLoss) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the line and the grid made of it, and the probability of the second class on the grid."""
+    line = torch.linspace(-_EXTENT, _EXTENT, 161)
+    grid = torch.cartesian_prod(line, line)
+    with torch.no_grad():
+        return line, grid, loss.predict_proba(network(grid))[:, 1]
+
+
+def _right(grid: Tensor, probs: Tensor) -> float:
+    return float(((probs > 0.5) == (_truth(grid)[0] == 1)).float().mean())
 
 
 class _Scale(nn.Module):
@@ -140,14 +176,23 @@ class _Scale(nn.Module):
         return self.factor * activations
 
 
-def _trained(loss: BiTemperedLoss, points: Tensor, labels: Tensor) -> nn.Module:
+def trained_network(loss: BiTemperedLoss, points: Tensor, labels: Tensor, seed: int = 3) -> nn.Module:
     """Train the paper's network of 10 and 5 units.
 
     A heavy tail answers weakly to the activations, by ``2**(1-t2)`` where two classes are equal; scaled by the inverse, all
     losses begin with the same slope.
+
+    Args:
+        loss: What it is trained with.
+        points: ``(n, 2)``.
+        labels: Their classes.
+        seed: Draws the initial weights.
+
+    Returns:
+        The network, from points to logits.
     """
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(3)
+        torch.manual_seed(seed)
         network = nn.Sequential(
             nn.Linear(2, 10), nn.Tanh(), nn.Linear(10, 5), nn.Tanh(), nn.Linear(5, 2), _Scale(2 ** (loss.t2 - 1))
         )

@@ -11,6 +11,8 @@ from lossmith.theory.correction import Question, corrected, measured_start, verd
 from lossmith.theory.one_thread import keep_freed_memory, one_thread
 from lossmith.theory.per_example import PerExampleLoss, check_classes, check_sigma, named_loss
 from lossmith.theory.properties import constant_label_sum, largest_loss, outlier_slope, wrong_label_pull
+from lossmith.theory.studied.loss_map import KINDS, shipped_map
+from lossmith.theory.studied.similar_data import SimilarData, Task, similar_data
 
 __all__ = ["Advice", "Candidate", "RecommendedLoss", "advise"]
 
@@ -73,6 +75,9 @@ class Advice:
     sigma: float
     candidates: tuple[Candidate, ...]
     recommendations: tuple[RecommendedLoss, ...]
+    """By theory alone."""
+    studied: SimilarData | None = None
+    """What happened on the data sets most like the task; None where none is like it."""
 
     @property
     def is_hopeless(self) -> bool:
@@ -85,11 +90,16 @@ def advise(
     noise: float = 0.0,
     losses: Sequence[str | ClassificationLoss] | None = None,
     *,
+    rows: int | None = None,
+    kind: str | None = None,
     reference_classes: int = 100,
     sigma: float = 1.0,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Advice:
     """Say for every loss of the catalogue, or for those given, whether it will learn, and recommend some, without training.
+
+    Beside the theory stands what happened on the data sets most like the task, of those that were studied with all losses tuned
+    (:func:`similar_data`).
 
     ``noise`` is the share of wrong labels. A loss that does not learn gets the parameters published for this number of classes;
     or a parameter such that it starts as its published form does at ``reference_classes``; or a logit bias. ``sigma`` is the
@@ -100,6 +110,8 @@ def advise(
         num_classes: How many classes the data has, at least 2.
         noise: The share of wrong labels, in [0, 1).
         losses: Expressions or losses; by default the whole catalogue.
+        rows: Training rows, by which data sets are chosen that are like the task; by default any number.
+        kind: ``table``, ``text`` or ``image``, likewise; by default any.
         reference_classes: The number of classes whose published behaviour is aimed at.
         sigma: The standard deviation of a fresh network's logits.
         progress: Called before each loss.
@@ -122,6 +134,7 @@ def advise(
     check_classes("reference_classes", reference_classes, owner)
     check_sigma(sigma, owner)
     Limits(0.0, 1.0, high_open=True).check("noise", noise, owner=owner)
+    task = _checked_task(num_classes, noise, rows, kind)
     question = Question(num_classes, reference_classes, sigma)
     named = [named_loss(loss, owner) for loss in (LOSSES if losses is None else losses)]
     candidates = []
@@ -132,7 +145,16 @@ def advise(
                 progress(position, len(named), str(loss))
             candidates.append(_candidate(loss, noise, question))
         recommended = _recommended(candidates, noise, num_classes)
-    return Advice(num_classes, noise, reference_classes, sigma, tuple(candidates), recommended)
+    studied = similar_data(shipped_map(), task)
+    return Advice(num_classes, noise, reference_classes, sigma, tuple(candidates), recommended, studied)
+
+
+def _checked_task(num_classes: int, noise: float, rows: int | None, kind: str | None) -> Task:
+    if rows is not None:
+        Limits(1, whole=True).check("rows", rows, owner="advise")
+    if kind is not None and kind not in KINDS:
+        raise ValueError(f"advise: kind must be one of {', '.join(KINDS)}, got {kind!r}.")
+    return Task(num_classes, noise, rows, kind)
 
 
 def _candidate(loss: ClassificationLoss, noise: float, question: Question) -> Candidate:

@@ -3,9 +3,12 @@
 import math
 
 from lossmith.theory.advice import Advice, Candidate
+from lossmith.theory.studied.loss_map import BASELINE, shipped_map
+from lossmith.theory.studied.similar_data import LossRecord, SimilarData
 
-__all__ = ["table"]
+__all__ = ["studied_lines", "table"]
 
+MOST_SHOWN = 3
 HEADINGS = ("loss", "overlap", "verdict", "use", "overlap", "bound", "symmetric", "slope", "wrong")
 
 
@@ -19,7 +22,42 @@ def table(advice: Advice) -> str:
     if advice.is_hopeless:
         found.append("But with so many wrong labels the true one is no more frequent than others: no loss can tell which it is.")
     title = f"{advice.num_classes} classes, {advice.noise:.0%} wrong labels, logits of spread {advice.sigma:g}"
-    return "\n".join([title, "", *lines, "", "Recommended", *found, "", _legend(advice)])
+    happened = ["What happened on data like it", *studied_lines(advice.studied)]
+    return "\n".join([title, "", *lines, "", *happened, "", "Recommended by theory", *found, "", _legend(advice)])
+
+
+def studied_lines(found: SimilarData | None) -> list[str]:
+    """Return what happened on the data sets most like a task, in words.
+
+    Args:
+        found: Them; None where there are none.
+
+    Returns:
+        A line for each of the three best losses and each that was clearly behind, and one that says what it rests on.
+    """
+    if found is None:
+        return [f"Nothing is known: of the {len(shipped_map().sets)} data sets that were studied too few are like it."]
+    behind = [record for record in found.records[MOST_SHOWN:] if record.high < 0]
+    about = _about(found)
+    advised = f"{BASELINE}: no other loss was ahead of it beyond chance" if found.advised == BASELINE else found.advised
+    return [
+        *(_record_line(record, found.what) for record in (*found.records[:MOST_SHOWN], *behind)),
+        about,
+        f"Advised: {advised}.",
+    ]
+
+
+def _record_line(record: LossRecord, what: str) -> str:
+    count, _, rest = what.partition(" ")
+    of = f"{record.sets if str(record.sets) != count else count} {rest}"
+    points = f"{100 * record.difference:+.1f} points ({100 * record.low:+.1f} to {100 * record.high:+.1f})"
+    return f"{record.loss} beat {BASELINE} on {record.ahead} of {of}, {points}."
+
+
+def _about(found: SimilarData) -> str:
+    rows, classes = ("to".join(f" {number} " for number in dict.fromkeys(ends)).strip() for ends in (found.rows, found.classes))
+    all_sets = len(shipped_map().sets)
+    return f"These have {rows} training rows and {classes} classes; {all_sets} data sets were studied in all."
 
 
 def _cells(candidate: Candidate) -> tuple[str, ...]:

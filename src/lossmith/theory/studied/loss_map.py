@@ -1,0 +1,87 @@
+"""The map of losses: mean accuracies on data sets that were studied, one row for each set, noise and loss."""
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+__all__ = ["BASELINE", "KINDS", "LossMap", "StudiedSet", "shipped_map"]
+
+BASELINE = "ce"
+KINDS = ("table", "text", "image")
+FILE = Path(__file__).with_name("map.csv")
+COLUMNS = ("data", "kind", "rows", "classes", "noise", "loss", "accuracy")
+
+
+@dataclass(frozen=True)
+class StudiedSet:
+    """A data set that losses were compared on."""
+
+    name: str
+    kind: str
+    """``table``, ``text`` or ``image``."""
+    rows: int
+    """Training rows of a replicate."""
+    classes: int
+    accuracy: Mapping[float, Mapping[str, float]] = field(default_factory=dict, repr=False, hash=False)
+    """By the share of wrong labels and by loss: the mean over replicates and kinds of noise."""
+
+    def difference(self, noise: float, loss: str) -> float | None:
+        """Return by how much a loss was ahead of cross-entropy at a share of wrong labels; None where that was not studied."""
+        found = self.accuracy.get(noise, {})
+        return found[loss] - found[BASELINE] if loss in found and BASELINE in found else None
+
+
+@dataclass(frozen=True)
+class LossMap:
+    """All sets of a map, and what was measured about advice from it."""
+
+    sets: tuple[StudiedSet, ...]
+    about: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """``protocol``, how the sets were studied; ``neighbours``, how many sets advice is taken from, where that was measured."""
+
+    @cached_property
+    def losses(self) -> tuple[str, ...]:
+        """All losses, in the order in which they occur."""
+        return tuple(dict.fromkeys(loss for each in self.sets for found in each.accuracy.values() for loss in found))
+
+    def without(self, name: str) -> "LossMap":
+        """Return the map as it would be without a set."""
+        return LossMap(tuple(each for each in self.sets if each.name != name), self.about)
+
+    @classmethod
+    def read(cls, file: Path) -> "LossMap":
+        """Read a map.
+
+        Args:
+            file: A first line of JSON behind ``#``, then comma-separated columns.
+
+        Returns:
+            The map.
+
+        Raises:
+            ValueError: If the file has other columns, or a number in it is none.
+        """
+        with file.open(encoding="utf-8", newline="") as lines:
+            about = json.loads(next(lines).removeprefix("#"))
+            reader = csv.DictReader(lines)
+            if tuple(reader.fieldnames or ()) != COLUMNS:
+                raise ValueError(f"{file}: columns must be {', '.join(COLUMNS)}, got {', '.join(reader.fieldnames or ())}.")
+            return cls(_sets(list(reader)), about)
+
+
+def _sets(rows: Sequence[Mapping[str, str]]) -> tuple[StudiedSet, ...]:
+    found: dict[tuple[str, str, int, int], dict[float, dict[str, float]]] = {}
+    for row in rows:
+        key = row["data"], row["kind"], int(row["rows"]), int(row["classes"])
+        found.setdefault(key, {}).setdefault(float(row["noise"]), {})[row["loss"]] = float(row["accuracy"])
+    return tuple(StudiedSet(*key, accuracy) for key, accuracy in found.items())
+
+
+@lru_cache(maxsize=1)
+def shipped_map() -> LossMap:
+    """Return the map that comes with the library; an empty one where there is none."""
+    return LossMap.read(FILE) if FILE.is_file() else LossMap(())
