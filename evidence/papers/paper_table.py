@@ -176,18 +176,19 @@ class StudyTable:
     measures: tuple[str, ...] = ("accuracy",)
     """What is exported of every run that is chosen."""
     further: Callable[[Sequence[tuple[Piece, Study]]], Frames] = lambda _: {}
-    """Further tables, of all pieces that are finished."""
+    """Further tables, of all pieces that are finished: made once, at the end."""
 
     def make(self, workshop: Workshop) -> Iterator[Frames]:
-        """Study the pieces, and yield after each what all of them have shown."""
+        """Study the pieces, and yield after each the accuracies of all of them; further tables at the end."""
         made: list[tuple[Piece, Study]] = []
         for piece in workshop.wanted(self.pieces):
             if (study := workshop.study(self, piece)) is not None:
                 made.append((piece, study))
                 print(f"{self.name}: {piece.name}, {len(made)} of {len(self.pieces)}", flush=True)
-                yield {"accuracy": accuracies(made, self.measures), **self.further(made)}
+                yield {"accuracy": accuracies(made, self.measures)}
         if not made:
             raise SystemExit(f"{self.name}: nothing has been trained yet")
+        yield self.further(made)
 
 
 def use_folder(folder: Path | None) -> None:
