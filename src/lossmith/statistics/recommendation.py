@@ -15,7 +15,7 @@ from lossmith.statistics.experience import Experience, experience_lines
 from lossmith.statistics.overlapping import INDEPENDENT, Overlap, RowVariance
 from lossmith.statistics.summary import noise_as_is
 from lossmith.statistics.tuning_words import tuning_lines
-from lossmith.statistics.verdicts import DEPENDS, NO_DIFFERENCE, NONE_BETTER, Choice, choose
+from lossmith.statistics.verdicts import DEPENDS, NO_DIFFERENCE, NONE_BETTER, UNSTABLE, UNTRAINED, Choice, choose
 from lossmith.statistics.wording import listed, percent, sentence
 
 __all__ = ["Choice", "Recommendation", "recommend"]
@@ -81,7 +81,18 @@ class Recommendation:
         """
         if not self.has_loss:
             return "No loss to recommend."
-        return f"{'Stay with' if self.keeps_baseline else 'Train with'} {self.loss}."
+        return f"{self.verb} {self.loss}."
+
+    @property
+    def verb(self) -> str:
+        """Return what is said of the loss; without a sound baseline nothing is decided, and it is only the best there is.
+
+        >>> Recommendation("gce", {}, 0.1, UNTRAINED, (), (), (), baseline="ce").headline
+        'Best so far: gce.'
+        """
+        if self.sure in (UNSTABLE, UNTRAINED):
+            return "Best so far:"
+        return "Stay with" if self.keeps_baseline else "Train with"
 
     def __str__(self) -> str:
         groups = {
