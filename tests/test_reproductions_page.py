@@ -72,7 +72,7 @@ def everything(tmp_path):
         "battash-escaping": {
             "efficiency": pd.DataFrame(
                 [
-                    {"table": "wine", "seed": s, "loss": loss, "efficiency": e}
+                    {"table": "wine", "seed": s, "loss": loss, "efficiency": e, "times_ce": e / 2}
                     for s in (0, 1)
                     for loss, e in (("ce", 2), ("el", 1), ("ce-el", 3))
                 ]

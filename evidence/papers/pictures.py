@@ -17,10 +17,11 @@ CLEAN, NOISY, THEIRS = "#2f6fb0", "#e0702a", "#808080"
 CHOICES = {"clean": (CLEAN, "rates chosen on clean labels"), "noisy": (NOISY, "on noisy labels")}
 
 
-def _panels(count: int, *, columns: int = 4, height: float = 2.6) -> tuple[Figure, list[Any]]:
+def _panels(count: int, *, columns: int = 4, height: float = 2.6, shared: Any = True) -> tuple[Figure, list[Any]]:
+    """Return panels; all, those of a ``row``, or none of them have their vertical axis in common."""
     rows = -(-count // columns)
     figure = Figure(figsize=(3.0 * min(count, columns), height * rows), layout="constrained")
-    axes = figure.subplots(rows, min(count, columns), squeeze=False)
+    axes = figure.subplots(rows, min(count, columns), squeeze=False, sharey=shared)
     for each in axes.flat:
         each.spines[["top", "right"]].set_visible(False)
         each.tick_params(labelsize=7)
@@ -55,7 +56,6 @@ def _by_loss(frame: pd.DataFrame, theirs: published.By_noise, titles: Mapping[st
     for axes, loss in zip(panels, losses, strict=True):
         _curves(axes, frame, loss, theirs.get(loss, {}), measure)
         axes.set_title(titles.get(loss, loss), fontsize=9)
-        axes.sharey(panels[0])
     panels[0].set_ylabel("% right on test rows", fontsize=7)
     panels[0].legend(frameon=False, fontsize=6)
     return figure
@@ -75,7 +75,6 @@ def _amid(found: Found) -> Figure | None:
         axes.set_xticks([0, 1], ["logistic", "bi-tempered"], fontsize=8)
         axes.set(title=noise, xlim=(-0.3, 1.3))
         axes.title.set_fontsize(9)
-        axes.sharey(panels[0])
     panels[0].set_ylabel("% of the plane right, a line a seed", fontsize=7)
     return figure
 
@@ -91,7 +90,7 @@ def _battash(found: Found) -> Figure | None:
     names = [name for name in published.BATTASH if name in found]
     if not names:
         return None
-    figure, panels = _panels(len(names), height=3.0)
+    figure, panels = _panels(len(names), height=3.0, shared=False)
     for axes, name in zip(panels, names, strict=True):
         rows = found[name]["ranking"].query("loss != 'ce'")[::-1]
         places, points = range(len(rows)), 100 * rows["mean_difference"]
@@ -113,7 +112,7 @@ def _kornblith(found: Found) -> Figure | None:
     known = {name: frames["measures"] for name, frames in found.items() if "measures" in frames}
     if not known:
         return None
-    figure, panels = _panels(2 * len(known), columns=2, height=3.2)
+    figure, panels = _panels(2 * len(known), columns=2, height=3.2, shared=False)
     for place, (name, frame) in enumerate(known.items()):
         means = frame.groupby("loss").mean(numeric_only=True)
         separation = next(column for column in means if column.startswith("r2") and "cosine" in column)
@@ -132,13 +131,12 @@ def _berrada(found: Found) -> Figure | None:
         return None
     frame = found["berrada-noise"]["accuracy"].query("epoch == 'last'")
     losses = list(dict.fromkeys(frame["loss"]))
-    figure, panels = _panels(2 * len(losses), columns=len(losses))
+    figure, panels = _panels(2 * len(losses), columns=len(losses), shared="row")
     for row, measure in enumerate(("top5", "accuracy")):
         for column, loss in enumerate(losses):
             axes = panels[row * len(losses) + column]
             _curves(axes, frame, loss, published.BERRADA_NOISE[measure].get(loss, {}), measure)
             axes.set_title(f"{loss}\n{'top-5' if measure == 'top5' else 'top-1'}", fontsize=8)
-            axes.sharey(panels[row * len(losses)])
     panels[0].legend(frameon=False, fontsize=6)
     return figure
 
