@@ -9,8 +9,10 @@ from evidence.map.leave_out import advised, best_neighbours, judged, summary
 from evidence.map.means import differences, map_means, wrong_share
 from evidence.map.page import page, picture
 from evidence.map.ship import write_map
+from fake_study import full_study
 from lossmith import advise
 from lossmith.command_line import main
+from lossmith.studies.answer import answer_of
 from lossmith.theory import advice as advice_module
 from lossmith.theory import advice_table
 from lossmith.theory.studied.loss_map import COLUMNS, LossMap, shipped_map
@@ -131,3 +133,16 @@ def test_the_page_is_written_from_the_results(results):
 
 def test_shares_of_wrong_labels_are_read_from_noise():
     assert [wrong_share(noise) for noise in ("none", "symmetric(0.4)", "pair(0.2)")] == [0.0, 0.4, 0.2]
+
+
+def test_a_study_of_a_table_takes_other_tables_into_account(tmp_path):
+    study = full_study(tmp_path, {"ce": (0.80, 0.70, 0.60), "gce": (0.80, 0.71, 0.61)})
+    assert answer_of(study).elsewhere == ()  # of unknown kind
+    study.provenance["data"].update(kind="table", name="wine.csv")
+    lines = answer_of(study).elsewhere
+    assert any("23 other tables with 20 % wrong labels, gce is" in line for line in lines), lines
+    study.provenance["data"].update(kind="text")
+    assert answer_of(study).elsewhere == ()
+    study.provenance["data"].update(kind="table")
+    study.provenance["tune_on"] = "clean"  # another question
+    assert answer_of(study).elsewhere == ()

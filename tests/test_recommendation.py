@@ -355,15 +355,15 @@ def test_other_data_is_taken_into_account():
     ahead, level = [0.02, 0.03, 0.02, 0.03, 0.01] * 3, [0.001, -0.001, 0.0] * 5
     known = Elsewhere("15 tables with labels as they are", {"gce": ahead, "sce": level, "focal": ahead})
     asked = []
-    found = recommend(rows, experience=lambda rate: (asked.append(rate), known)[1])
-    assert (found.loss, asked) == ("ce", [0.0])  # no verdict changes
+    found = recommend(rows, experience=lambda *level: (asked.append(level), known)[1])
+    assert (found.loss, asked) == ("ce", [("none", 0.0)])  # no verdict changes
     (line,) = found.elsewhere
     assert line.startswith("Together with 15 tables with labels as they are, gce is to be expected ahead: +1.")
     assert "better than ce with a probability of " in line
     assert line in " ".join(str(found).split())
     scarce = Elsewhere("9 tables", {"gce": ahead[:9]})
-    assert recommend(rows, experience=lambda rate: scarce).elsewhere == ()
-    assert recommend(rows, experience=lambda rate: None).elsewhere == ()
+    assert recommend(rows, experience=lambda *level: scarce).elsewhere == ()
+    assert recommend(rows, experience=lambda *level: None).elsewhere == ()
 
 
 def test_a_sure_study_outweighs_other_data():

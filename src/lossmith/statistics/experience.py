@@ -13,7 +13,7 @@ from statistics import NormalDist, fmean, variance
 import pandas as pd
 
 from lossmith.statistics.evidence import Evidence
-from lossmith.statistics.wording import interval, listed
+from lossmith.statistics.wording import interval, listed, percent
 
 __all__ = ["FEWEST", "Elsewhere", "Expected", "Experience", "expected", "experience_lines", "honest_error"]
 
@@ -32,8 +32,8 @@ class Elsewhere:
     """Of each loss, a mean difference for each data set."""
 
 
-Experience = Callable[[float], Elsewhere | None]
-"""From the share of wrong labels to what is known of it."""
+Experience = Callable[[str, float], Elsewhere | None]
+"""From a noise level and its share of wrong labels to what is known of such data."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def experience_lines(evidence: Evidence, noise: str, elsewhere: Elsewhere | None
     likely = [loss for loss, each in promising.items() if each.low > 0 and loss != best]
     also = f" Expected to be ahead, too: {listed(likely)}." if likely else ""
     said = "is to be expected ahead" if promising[best].low > 0 else "is the most promising"
-    chance = f"better than {evidence.baseline} with a probability of {promising[best].ahead:.0%}"
+    chance = f"better than {evidence.baseline} with a probability of {percent(promising[best].ahead)}"
     return [f"Together with {elsewhere.what}, {best} {said}: {told}, {chance}.{also}"]
 
 

@@ -144,7 +144,7 @@ def recommend(
         validation_rows: How many rows chose among the trials; without it settings are not looked at.
         class_shares: Share of the rows that each class has.
         noisy_labels: Share of the labels of the data themselves that is known or estimated to be wrong.
-        experience: What happened on other data, by the share of wrong labels. It changes no verdict.
+        experience: What happened on other data, by noise level and its share of wrong labels. It changes no verdict.
 
     Returns:
         The loss, how sure it is, and why.
@@ -165,7 +165,8 @@ def recommend(
 
 def _elsewhere(evidence: Evidence, choices: Sequence[Choice], experience: Experience) -> tuple[str, ...]:
     """Return what to expect at each level of noise that the data of others were studied at."""
-    return tuple(line for choice in choices for line in experience_lines(evidence, choice.noise, experience(choice.noise_rate)))
+    known = {choice.noise: experience(choice.noise, choice.noise_rate) for choice in choices}
+    return tuple(line for noise, elsewhere in known.items() for line in experience_lines(evidence, noise, elsewhere))
 
 
 def _explained(

@@ -1,17 +1,26 @@
 """The answer of a study: all that it knows, given to the statistics that judge it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
 from lossmith.statistics.caveats import guessing
+from lossmith.statistics.experience import Elsewhere, Experience
 from lossmith.statistics.overlapping import Overlap, row_scores, row_variance
 from lossmith.statistics.recommendation import Recommendation, recommend
+from lossmith.statistics.wording import percent
 from lossmith.studies.design.settings import CLEAN, Settings
+from lossmith.theory.studied.loss_map import BASELINE, KINDS, shipped_map
 
 __all__ = ["AnsweringStudy", "answer_of", "shared_rows_variance"]
+
+SAME_SHARE = 0.03
+"""Shares of wrong labels that are as good as the same, as rows are whole; another share is another question."""
+STUDIED_NOISE = (CLEAN, "symmetric")
 
 
 class AnsweringStudy(Protocol):
@@ -33,6 +42,8 @@ class AnsweringStudy(Protocol):
     def validation_rows(self) -> int: ...  # noqa: D102
     @property
     def classes(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def provenance(self) -> Mapping[str, Any]: ...  # noqa: D102
     @property
     def caution(self) -> str: ...  # noqa: D102
     @property
@@ -67,9 +78,29 @@ def answer_of(study: AnsweringStudy) -> Recommendation:
         validation_rows=study.validation_rows,
         class_shares=(np.bincount(labels, minlength=len(study.classes)) / max(1, len(labels))).tolist(),
         noisy_labels=_share_of_wrong_labels(study),
+        experience=_experience(study),
     )
     said = [*guessing(results, labels), *([study.caution] if study.caution else [])]
     return replace(found, evidence=(*found.evidence, *said), unfinished=study.unfinished)
+
+
+def _experience(study: AnsweringStudy) -> Experience | None:
+    """Return what happened on other data of the kind, tuned alike; None where nothing comparable is known."""
+    about, data = study.provenance, study.provenance["data"]
+    kind = str(data.get("kind", ""))
+    if study.metric != "accuracy" or study.settings.losses[0] != BASELINE or about["tune_on"] != "own" or kind not in KINDS:
+        return None
+    others = shipped_map().without(Path(data["name"]).stem)
+
+    def elsewhere(noise: str, share: float) -> Elsewhere | None:
+        known = next((level for level in others.noises if abs(level - share) < SAME_SHARE), None)
+        if known is None or not noise.startswith(STUDIED_NOISE):
+            return None
+        found = others.differences(kind, known)
+        wrong = f"{percent(known)} wrong labels" if known else "labels as they are"
+        return Elsewhere(f"{max(map(len, found.values()), default=0)} other {kind}s with {wrong}", found)
+
+    return elsewhere
 
 
 def _share_of_wrong_labels(study: AnsweringStudy) -> float | None:

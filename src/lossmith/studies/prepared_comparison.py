@@ -68,7 +68,8 @@ class PreparedComparison(Comparison):
         """Return what is known of the data."""
         data = self.data
         rows = {name: len(getattr(data, name)) for name in ("train", "validation", "test")}
-        return {"source": self.settings.data, "name": data.name, "rows": rows, "classes": data.classes, "notes": data.notes}
+        about = {"source": self.settings.data, "name": data.name, "kind": data.kind, "rows": rows}
+        return {**about, "classes": data.classes, "notes": data.notes}
 
     def trainer(self, seed: int, store: Store) -> PreparedReplicate:
         """Return what trains a replicate, on a split of its own.

@@ -48,9 +48,29 @@ class LossMap:
         """All losses, in the order in which they occur."""
         return tuple(dict.fromkeys(loss for each in self.sets for found in each.accuracy.values() for loss in found))
 
+    @cached_property
+    def noises(self) -> tuple[float, ...]:
+        """The shares of wrong labels that sets were studied at."""
+        return tuple(sorted({noise for each in self.sets for noise in each.accuracy}))
+
     def without(self, name: str) -> "LossMap":
         """Return the map as it would be without a set."""
         return LossMap(tuple(each for each in self.sets if each.name != name), self.about)
+
+    def differences(self, kind: str, noise: float) -> dict[str, list[float]]:
+        """Return by how much each loss was ahead of cross-entropy on every set of a kind.
+
+        Args:
+            kind: ``table``, ``text`` or ``image``.
+            noise: The share of wrong labels.
+
+        Returns:
+            By loss; without those that were not studied there.
+        """
+        sets = [each for each in self.sets if each.kind == kind]
+        found = {loss: [each.difference(noise, loss) for each in sets] for loss in self.losses if loss != BASELINE}
+        there = {loss: [number for number in numbers if number is not None] for loss, numbers in found.items()}
+        return {loss: numbers for loss, numbers in there.items() if numbers}
 
     @classmethod
     def read(cls, file: Path) -> "LossMap":
