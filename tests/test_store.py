@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import os
 import pickle
 import shutil
@@ -330,6 +331,10 @@ HOSTILE = {
     "a matrix that is none": ("UPDATE noise SET matrix = ?", "[[1, 2], [3]]", "noise, none of seed 0"),
     "labels that are none": ("UPDATE noise SET labels = ?", b"rubbish", "noise, none of seed 0"),
     "a decay that is text": ("UPDATE run SET weight_decay = ?", "none", "run, run 1"),
+    "a rate beyond all bounds": ("UPDATE run SET learning_rate = ?", 1e308, "run, run 1"),
+    "an infinite time": ("UPDATE run SET seconds = ?", math.inf, "run, run 1"),
+    "an infinite share": ("UPDATE run SET stands_for = ?", math.inf, "run, run 1"),
+    "a measure beyond all bounds": ("UPDATE run SET measures = ?", '{"accuracy": 1e308}', "run, run 1"),
     "a choice of text": ("UPDATE choice SET run = ?", "the best", "choice, run 'the best'"),
     "a reason that is bytes": ("UPDATE choice SET untrained = ?", b"why", "choice, run 1"),
     "a reference without measures": ("UPDATE reference SET measures = ?", "[]", "reference, 'none' of seed 0"),

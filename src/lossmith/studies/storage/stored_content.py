@@ -35,6 +35,7 @@ Shape = tuple[int | None, ...]
 ROOM = 2**28
 """Bytes that an array may always take; a larger one must not be much larger than what it was packed into."""
 MOST_TIMES_LARGER = 100
+LARGEST = 1e100
 STEP = 2**20
 
 
@@ -67,10 +68,16 @@ def explained(file: object, place: str) -> Iterator[None]:
 
 
 def check_kinds(row: Row, kinds: Mapping[str, type | tuple[type, ...]]) -> None:
-    """Raise an error for a value of another type than its column is for: SQLite takes any type in any column."""
+    """Raise an error for a value of another type than its column is for: SQLite takes any type in any column.
+
+    Numbers are no larger than sums and squares of them have room for; where nothing but a number will do, it is finite.
+    """
     for name, kind in kinds.items():
-        if not isinstance(row[name], kind):
-            raise ValueError(f"{name} must be {_kind_name(kind)}, got {reprlib.repr(row[name])}")
+        value = row[name]
+        if not isinstance(value, kind):
+            raise ValueError(f"{name} must be {_kind_name(kind)}, got {reprlib.repr(value)}")
+        if isinstance(value, int | float) and (LARGEST < abs(value) < math.inf or (kind is float and not math.isfinite(value))):
+            raise ValueError(f"{name} must be a finite number below {LARGEST:g}, got {reprlib.repr(value)}")
 
 
 def check_texts(name: str, values: object) -> None:
