@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+CLIENTS := accelerate lightning mlflow-skinny optuna "ray[tune]" skorch tensorboard wandb
 
-.PHONY: demo test test-triton test-versions lint bench attack clean
+.PHONY: demo test test-triton test-integrations test-versions lint bench attack docs release-check clean
 
 demo: $(INSTALLED)
 	$(BIN)/lossmith compare --seeds 8
@@ -24,6 +25,16 @@ test-triton: $(INSTALLED) .triton
 .triton:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt --target $@ triton
 
+# Clusters, and other trainers: an environment of its own, so that the usual one stays small.
+test-integrations: .venv-integrations/.installed
+	.venv-integrations/bin/python -m pytest -q tests/integrations
+
+.venv-integrations/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-integrations
+	.venv-integrations/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch numpy
+	.venv-integrations/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,cluster]" $(CLIENTS)
+	touch $@
+
 test-versions:
 	$(PYTHON) tests/versions.py
 
@@ -39,8 +50,23 @@ bench: $(INSTALLED)
 attack: $(INSTALLED)
 	$(BIN)/python -m attack --minutes 10
 
+# The site, in docs/_build/html. Tutorials are run, and run again when they change; a broken link or reference is an error.
+docs: .docs/.installed
+	.docs/bin/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+.docs/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .docs
+	.docs/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch numpy
+	.docs/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	touch $@
+
+# Wheel and sdist, each installed into an environment of its own outside of the checkout, and used there.
+release-check:
+	$(PYTHON) tests/release.py
+
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) .venv-integrations
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'Lossmith needs Python 3.11 or later: make PYTHON=python3.11 ...')"

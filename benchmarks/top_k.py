@@ -5,19 +5,22 @@ The authors' loss is measured where ``difftopk`` can be imported: ``pip install 
 
 import argparse
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from benchmarks.measure import best_times, machine, markdown_table, peak_memory, training_step
+from benchmarks.measure import Step, best_times, machine, markdown_table, peak_memory, training_step
 from lossmith import SmoothTopKLoss
 from lossmith.theory import sensible_tau
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 SHAPES = ((256, 100), (256, 1000), (256, 10000))
 K = 5
+KS = (1, 2, 5, 10, 20, 40, 80)
+BATCHES = 8
 
 
 def authors_loss(num_classes: int, tau: float) -> Loss | None:
@@ -29,40 +32,52 @@ def authors_loss(num_classes: int, tau: float) -> Loss | None:
     return loss
 
 
-def batch(rows: int, classes: int, spread: float = 1.0) -> tuple[Tensor, Tensor]:
-    """Return scores like a fresh network's, times ``spread``, and targets."""
-    generator = torch.Generator().manual_seed(0)
+def batch(rows: int, classes: int, *, spread: float = 1.0, seed: int = 0, soft: bool = False) -> tuple[Tensor, Tensor]:
+    """Return scores like a fresh network's, times ``spread``, and targets, or probabilities as targets."""
+    generator = torch.Generator().manual_seed(seed)
     logits = torch.randn(rows, classes, generator=generator) * spread
+    if soft:
+        return logits.requires_grad_(), torch.softmax(torch.randn(rows, classes, generator=generator), 1)
     return logits.requires_grad_(), torch.randint(classes, (rows,), generator=generator)
 
 
-def ratios(losses: Mapping[str, Loss | None], logits: Tensor, target: Tensor, seconds: float) -> list[str]:
+def steps_in_turn(loss: Loss, batches: Sequence[tuple[Tensor, Tensor]]) -> Step:
+    """Return a training step on one batch after the other: where the largest of a batch are, a processor learns by heart."""
+    turns = cycle([training_step(loss, logits, target) for logits, target in batches])
+
+    def step() -> None:
+        next(turns)()
+
+    return step
+
+
+def ratios(losses: Mapping[str, Loss | None], batches: Sequence[tuple[Tensor, Tensor]], seconds: float) -> list[str]:
     """Return the time of cross-entropy in microseconds, and those of the losses as multiples of it."""
-    steps = {"ce": training_step(F.cross_entropy, logits, target)}
-    steps |= {name: training_step(loss, logits, target) for name, loss in losses.items() if loss is not None}
+    steps = {"ce": steps_in_turn(F.cross_entropy, batches)}
+    steps |= {name: steps_in_turn(loss, batches) for name, loss in losses.items() if loss is not None}
     times = best_times(steps, seconds=seconds)
     return [f"{times['ce'] * 1e6:.0f}", *(f"{times[name] / times['ce']:.1f}" if name in times else "-" for name in losses)]
 
 
-def time_table(seconds: float) -> str:
-    """Return the cost at tau = 1, where no score dominates, at a tau so small that some do, and of the authors' code."""
+def time_table(seconds: float, *, soft: bool = False) -> str:
+    """Return the cost at tau = 1, where no score dominates, at taus so small that some do, and of the authors' code."""
     rows = []
     for shape in SHAPES:
-        logits, target = batch(*shape)
+        batches = [batch(*shape, seed=seed, soft=soft) for seed in range(BATCHES)]
         small = sensible_tau(K, shape[1])
-        ours = ratios({"tau 1": SmoothTopKLoss(K), "small": SmoothTopKLoss(K, small)}, logits, target, seconds)
+        ours = ratios({f"{tau}": SmoothTopKLoss(K, tau) for tau in (1.0, small, 0.1, 0.01)}, batches, seconds)
         # By itself, because the others would get few turns beside a step that takes half a second.
-        _, authors = ratios({"authors": authors_loss(shape[1], 1.0)}, logits, target, seconds)
+        authors = "-" if soft else ratios({"authors": authors_loss(shape[1], 1.0)}, batches[:1], seconds)[1]
         rows.append([str(shape), *ours, authors, f"{small:.3f}"])
-    header = ["shape", "CE, microseconds", "tau = 1", "sensible tau", "authors' code, tau = 1", "(sensible tau)"]
+    header = ["shape", "CE, microseconds", "tau = 1", "sensible tau", "0.1", "0.01", "authors' code, tau = 1", "(sensible tau)"]
     return markdown_table(header, rows)
 
 
 def growth_table(seconds: float) -> str:
     """Return the cost by k at (256, 1000)."""
-    logits, target = batch(256, 1000)
-    rows = [[str(k), *ratios({"ours": SmoothTopKLoss(k)}, logits, target, seconds)] for k in (1, 2, 5, 10, 20, 40, 80)]
-    return markdown_table(["k", "CE, microseconds", "times CE"], rows)
+    batches = [batch(256, 1000, seed=seed) for seed in range(BATCHES)]
+    rows = [[str(k), *ratios({"1": SmoothTopKLoss(k), "0.1": SmoothTopKLoss(k, 0.1)}, batches, seconds)] for k in KS]
+    return markdown_table(["k", "CE, microseconds", "times CE, tau = 1", "tau = 0.1"], rows)
 
 
 def gradient_error(loss: Loss, logits: Tensor, target: Tensor, tau: float) -> str:
@@ -101,7 +116,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0, help="for each candidate (default: 1)")
     seconds = parser.parse_args().seconds
     print(f"Smooth top-k loss, k = {K}, forward and backward, float32; {machine()}\n")
-    print(time_table(seconds), "\n\nGrowth in k, tau = 1, (256, 1000):\n")
+    print(time_table(seconds), "\n\nTargets that are probabilities:\n")
+    print(time_table(seconds, soft=True), "\n\nGrowth in k, (256, 1000):\n")
     print(growth_table(seconds), "\n\nError of the gradient, (256, 1000), scores of standard deviation 3:\n")
     print(error_table(), "\n\nMemory, (256, 10000):\n")
     print(memory_table())

@@ -1,7 +1,7 @@
 """A study that nobody trained, of any size, with everything that a report shows."""
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -93,7 +93,7 @@ class FakeStudy:
     def test_labels(self, seed: int = 0) -> np.ndarray:
         return np.random.default_rng(seed).integers(0, len(self.classes), self.test_rows)
 
-    @cache  # noqa: B019  a handful of studies live as long as the tests
+    @cached_property
     def curves(self) -> pd.DataFrame:
         epoch = np.arange(1, self.epochs + 1)
         parts = []

@@ -1,5 +1,6 @@
 """What people do with modules beside calling them: functional calls, tracing, cloning, GradScaler."""
 
+import io
 import math
 
 import pytest
@@ -21,6 +22,17 @@ def test_functional_calls_take_the_state_as_it_is(expression):
     torch.testing.assert_close(torch.func.functional_call(loss, state, (LOGITS, TARGET)), loss(LOGITS, TARGET))
     other = {name: torch.ones_like(tensor) for name, tensor in state.items()}
     torch.testing.assert_close(torch.func.functional_call(loss, other, (LOGITS, TARGET)), make_loss(expression)(LOGITS, TARGET))
+
+
+@pytest.mark.parametrize("expression", CASES)
+def test_loaded_without_trust(expression):
+    loss = make_loss(expression, weight=[1.0, 2.0, 0.5, 1.0, 1.0])
+    file = io.BytesIO()
+    torch.save({"hyper_parameters": {"loss": loss}}, file)
+    file.seek(0)
+    loaded = torch.load(file, weights_only=True)["hyper_parameters"]["loss"]
+    assert repr(loaded) == repr(loss)
+    torch.testing.assert_close(loaded(LOGITS, TARGET), loss(LOGITS, TARGET))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")

@@ -1,19 +1,24 @@
 """The command ``lossmith``, run as a user runs it."""
 
+import argparse
 import inspect
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import lossmith
-from lossmith.command_line import main
+from lossmith.command_line import _parser, main
+from lossmith.commands.colour import painted
 from lossmith.lazy_names import lazy_names
 from lossmith.losses import LOSSES
 from lossmith.losses.contract.options import Options
+from lossmith.losses.purposes import losses_by_purpose
 from lossmith.objectives import OBJECTIVES, SCHEDULES, make_objective
 from lossmith.objectives.published import PRESETS
 from lossmith.recipes import RECIPES
@@ -44,14 +49,64 @@ def test_only_torch_and_numpy_are_imported_by_the_losses():
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603
 
 
-@pytest.mark.parametrize("columns", ["80", "160"])
-def test_list_names_every_loss_objective_schedule_and_recipe(columns, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", columns)
+@pytest.mark.parametrize("columns", [40, 80, 160])
+def test_list_names_every_loss_objective_schedule_and_recipe_by_purpose(columns, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
     assert main(["list"]) == 0
-    losses, objectives, schedules, recipes = (part.splitlines() for part in capsys.readouterr().out.rstrip().split("\n\n"))
-    catalogue = ((losses, LOSSES), (objectives[1:], OBJECTIVES), (schedules[1:], SCHEDULES), (recipes[1:], RECIPES))
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= columns
+    *losses, objectives, schedules, recipes = (group.partition(":\n")[2] for group in shown.rstrip().split("\n\n"))
+    named = [name for names in losses_by_purpose().values() for name in names]
+    assert sorted(named) == sorted(LOSSES)
+    catalogue = (("\n".join(losses), named), (objectives, OBJECTIVES), (schedules, SCHEDULES), (recipes, RECIPES))
     for listed, names in catalogue:
-        assert [line.split("(")[0].split()[0] for line in listed] == list(names)
+        lines = [line for line in listed.splitlines() if not line.startswith("  ")]  # below a name where that is narrow
+        assert [line.split("(")[0].split()[0] for line in lines] == list(names)
+
+
+def options_of_all_commands():
+    parser = _parser()
+    (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    return [(name, action) for name, each in commands.choices.items() for action in each._actions]
+
+
+def test_every_option_has_help():
+    assert not [(command, action.dest) for command, action in options_of_all_commands() if not action.help]
+
+
+def test_losses_are_completed_without_being_imported():
+    code = (
+        "import sys; from lossmith.commands.completion import loss_names; print(*loss_names()); assert 'torch' not in sys.modules"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
+    assert sorted(shown.stdout.split()) == sorted(LOSSES)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [("ex", {"export", "explore"}), ("show gc", {"gce"}), ("compare --optimizer ada", {"adam", "adamw", "adadelta"})],
+)
+def test_a_shell_completes(typed, found, capsys, tmp_path):
+    pytest.importorskip("shtab", reason="shtab is part of lossmith[experiments]")
+    assert main(["completion", "bash"]) == 0
+    script = tmp_path / "lossmith"
+    script.write_text(capsys.readouterr().out, encoding="utf-8")
+    words = ["lossmith", *typed.split()]
+    ask = f"source {script}; COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; "
+    ask += '_shtab_lossmith; printf "%s\\n" "${COMPREPLY[@]}"'
+    shown = subprocess.run(["bash", "-c", ask], check=True, capture_output=True, text=True)  # noqa: S603, S607
+    assert set(shown.stdout.split()) == found
+
+
+def test_colours_are_for_terminals_that_want_them(monkeypatch):
+    terminal = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert painted("ce", "bold", terminal) == "\033[1mce\033[0m"
+    assert painted("ce", "bold", SimpleNamespace(isatty=lambda: False)) == "ce"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert painted("ce", "bold", terminal) == "ce"
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -142,7 +197,19 @@ def test_a_missing_file_is_named_without_numbers(tmp_path, capsys):
 
 
 NAMESPACES = (
-    *("analysis", "data", "distributed", "losses", "numerics", "objectives", "plots", "recipes", "report"),
+    *(
+        "analysis",
+        "data",
+        "distributed",
+        "integrations",
+        "linear",
+        "losses",
+        "numerics",
+        "objectives",
+        "plots",
+        "recipes",
+        "report",
+    ),
     *("statistics", "studies", "theory", "training"),
 )
 
@@ -154,7 +221,7 @@ IN_LOSSES = (
 
 
 def test_the_package_shows_what_people_type_and_its_namespaces():
-    made = ["LossScheduler", "make_loss", "make_noise", "make_objective"]
+    made = ["LinearLoss", "LossScheduler", "LossmithClassifier", "linear_loss", "make_loss", "make_noise", "make_objective"]
     used = ["Study", "advise", "compare", "load_data", "open_study"]
     losses = ["BinaryBiTemperedLoss", *(loss.__name__ for loss in LOSSES.values() if loss.__name__ not in IN_LOSSES)]
     assert sorted(dir(lossmith)) == sorted(["__version__", *NAMESPACES, *made, *used, *losses])

@@ -59,7 +59,7 @@ def test_false_labels_are_measured_only_where_labels_are_false(study):
 
 
 def test_curves_have_every_epoch_of_the_runs_that_count(study):
-    curves = study.curves()
+    curves = study.curves
     last = curves.groupby(["loss", "noise", "seed"], sort=False).last()
     results = study.results.set_index(["loss", "noise", "seed"])
     pd.testing.assert_series_equal(last.test_accuracy, results.accuracy, check_names=False)

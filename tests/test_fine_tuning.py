@@ -136,7 +136,7 @@ def test_gradients_are_clipped():
 
 def test_a_study_from_the_command_line(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("lossmith.studies.protocol.prepared_replicate.processors", lambda: 1)
+    monkeypatch.setattr("lossmith.training.engines.local.processors", lambda: 1)
     tiny_encoder(tmp_path / "tiny")
     texts, labels = reviews(40)
     pd.DataFrame({"review": texts, "rating": labels}).to_csv("reviews.csv", index=False)

@@ -112,7 +112,7 @@ class TestWhatItSays:
             np.testing.assert_allclose(again.detach().numpy(), study.test_logits(row.run), atol=1e-5)
 
     def test_curves_of_runs_that_count(self, study):
-        curves = study.curves()
+        curves = study.curves
         assert len(curves) == 2 * 8
         last = curves[curves.epoch == 2].set_index(["loss", "noise", "seed"]).test_accuracy
         expected = study.results.set_index(["loss", "noise", "seed"]).accuracy
@@ -178,7 +178,7 @@ class TestChoices:
 
 class TestItIsLeftAsItIs:
     def test_whatever_is_read_and_analysed(self, folder, study):
-        study.recommend(), study.status(), study.curves(), study.noise_matrix("none")
+        study.recommend(), study.status(), study.curves, study.noise_matrix("none")
         write_report(study)
         found = analyse(study, rows=20)
         assert list(study.analyses) == list(found) == ["none", "symmetric(0.4)"]
@@ -287,7 +287,7 @@ DAMAGES = {
 
 
 def read_everything(study):
-    study.progress(), study.results, study.trials, study.curves(), study.provenance, study.test_labels(0)
+    study.progress(), study.results, study.trials, study.curves, study.provenance, study.test_labels(0)
     for run in study.results.run:
         study.test_probabilities(run)
 

@@ -12,7 +12,7 @@ import lossmith
 from lossmith.training import Backbone, Recipe, xavier_uniform
 from lossmith.training.loop import train_stack
 from lossmith.training.stacks.built_model import build_model
-from lossmith.training.stacks.stacked_model import can_be_stacked
+from lossmith.training.stacks.stackable import can_be_stacked
 from lossmith.training.workers import train_all
 from training_reference import digits, job
 

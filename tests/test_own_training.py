@@ -69,7 +69,7 @@ def test_everything_downstream_of_a_study_works(tmp_path):
     assert len(trials) >= 4 * len(results)
     assert trials.stopped.any()
     assert np.isclose(trials.groupby(["loss", "noise", "seed"]).weight.sum(), 4).all()
-    assert study.curves().validation_accuracy.notna().all()
+    assert study.curves.validation_accuracy.notna().all()
     assert study.test_logits(int(results.run.iloc[0])).shape == (10, CLASSES)
     assert results.noise_rate.max() == pytest.approx(0.2)
     assert (results.seconds > 0).all()
@@ -392,7 +392,7 @@ def test_ranges_are_written_and_read_again():
         written_tuned({"a": [True]})
 
 
-@pytest.mark.parametrize("example", ["own_training", "own_training_sklearn"])
+@pytest.mark.parametrize("example", ["own_training", "own_training_sklearn", "own_training_ddp"])
 def test_examples_run(tmp_path, monkeypatch, capsys, example):
     spec = importlib.util.spec_from_file_location(example, Path(__file__).parents[1] / "examples" / f"{example}.py")
     module = importlib.util.module_from_spec(spec)

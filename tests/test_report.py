@@ -129,7 +129,7 @@ def test_pointing_at_a_panel_shows_its_loss_and_the_baseline(opened, study):
     opened.select_option("#choice-curves", label="symmetric(0.4): 36 % wrong labels")
     panels = opened.locator("#figure-curves .case:visible svg[data-places]")
     assert panels.count() == len(LOSSES) - 1  # the baseline is in all of them
-    last = study.curves().query("epoch == 40 and noise == 'symmetric(0.4)'").groupby("loss")["test_accuracy"].mean()
+    last = study.curves.query("epoch == 40 and noise == 'symmetric(0.4)'").groupby("loss")["test_accuracy"].mean()
     for place, loss in ((0, "focal(gamma=2.0)"), (2, "gce(q=0.7)")):
         point_at_the_end(opened, panels.nth(place))
         assert opened.inner_text("#tip b") == "epoch 40"

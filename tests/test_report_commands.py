@@ -14,6 +14,7 @@ from lossmith.studies import compare, open_study
 from lossmith.studies.compare import planned
 from lossmith.studies.design.given_settings import settings_from
 from lossmith.studies.progress import PlainProgress, ProgressDisplay, TerminalProgress
+from lossmith.training.engines.workplace import Workplace
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +114,7 @@ class Told(ProgressDisplay):
 def test_progress_tells_what_is_stored_from_what_is_trained(tmp_path):
     told = Told()
     settings = {"losses": ["ce", "gce"], "noise": [0], "seeds": 2, "epochs": 2, "rates": [0.1], "data": "iris"}
-    planned(settings_from(settings), output=tmp_path / "told", workers=1).train(told)
+    planned(settings_from(settings), output=tmp_path / "told", workplace=Workplace(workers=1)).train(told)
     counts = [tuple(map(int, re.findall(r"\d+", text))) for text in told.shown]
     assert all(stored <= done <= planned == 4 for done, planned, stored in counts)
     assert counts == sorted(counts)

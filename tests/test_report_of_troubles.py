@@ -195,10 +195,10 @@ class TestOtherProtocols:
 
     def test_a_second_chance_does_not_stretch_the_curves_of_all(self, page, tmp_path):
         study = full_study(tmp_path, {"ce": (0.9, 0.8, 0.7), "mae": (0.8, 0.7, 0.6)}, epochs=4)
-        curves = study.curves()
+        curves = study.curves
         longer = curves[(curves["loss"] == "mae") & (curves["seed"] == 0)]
         stretched = pd.concat([curves, longer.assign(epoch=longer["epoch"] + 4)], ignore_index=True)
-        study.curves = lambda: stretched
+        study.curves = stretched
         page.goto(write_report(study).as_uri())
         assert page.locator("#figure-curves details tbody tr").count() == 4 * len(NOISE)
 

@@ -47,6 +47,7 @@ WRONG = {
     ),
     "loss_decays": ([], {}, 7, True, [0.1], "0.1", "ce=-1", NESTED, {"ce": math.nan}, {"ce": [[0.1]]}),
     "num_classes": (*WHOLES, 0, 1),
+    "processes": (*WHOLES, 0),
     "tune": ([], [1], NESTED, 7, "all", [["parameters"]]),
     "tune_on": (*TEXTS, "all"),
     "metric": (*TEXTS, "all"),
@@ -87,6 +88,7 @@ WRONG = {
     "encoder": (7, 1.5, True, NESTED, [], b"x"),
     "fine_tune": (0, 1, "true", None, [], NESTED),
     "cache": (7, 1.5, True, NESTED, [], b"x"),
+    "track": (7, 1.5, True, NESTED, [], [7], "mlfow"),
     "resize": (0, -1, 2.5, "32", True, NESTED, [], [1, 2, 3], [32, "x"], [0, 5]),
     "folder": (7, 1.5, True, NESTED, [], b"x"),
 }

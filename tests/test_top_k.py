@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import lossmith
 from lossmith import HardTopKLoss, SmoothTopKLoss
-from lossmith.kernels.cpu import smooth_kth
+from lossmith.kernels.cpu.subsets import smooth_kth
 from lossmith.numerics.subsets import marginals as subset_marginals
 from top_k_references import enumerated_loss, kth_largest, loss_and_gradient
 
@@ -109,21 +109,39 @@ def test_equal_scores_of_many_classes(k, size):
     torch.testing.assert_close(others, (-grad[3] / (size - 1)).expand_as(others), rtol=GRADIENT_TOLERANCE, atol=0)
 
 
-@pytest.mark.parametrize("method", ["KthOfSpreadRows", "KthByPowerSums", "KthByFrequencies"])
-def test_many_rows_of_many_classes(method, monkeypatch):
+@pytest.mark.parametrize(
+    ("method", "k", "tau"),
+    [("KthOfSpreadRows", 7, 1.0), ("KthByPowerSums", 3, 1.0), ("KthByPowerSums", 3, 0.02), ("KthByFrequencies", 3, 0.05)],
+)
+def test_many_rows_of_many_classes(method, k, tau, monkeypatch):
     """Enough elements to be walked over in blocks, by each of the methods."""
-    scale = {"KthOfSpreadRows": 1.0, "KthByPowerSums": 0.02, "KthByFrequencies": 0.05}[method]
     if method == "KthByFrequencies":
         monkeypatch.setattr(smooth_kth, "MOST_POWER_SUMS", 0)
     logits = torch.randn(40, 4001, generator=torch.Generator().manual_seed(1))
+    logits[0, 4000], logits[31, 3999] = 6.0, 6.0  # what is left over where rows are divided into groups
     target = torch.arange(40)
     with torch.no_grad():
-        used = smooth_kth.smooth_kth_without(logits, target.unsqueeze(1), 3, 3 * scale)
+        used = smooth_kth.smooth_kth_without(logits, target.unsqueeze(1), k, k * tau)
     assert type(used).__name__ == method
-    _, grad = loss_and_grad(SmoothTopKLoss(3, scale, reduction="sum"), logits, target)
+    _, grad = loss_and_grad(SmoothTopKLoss(k, tau, reduction="sum"), logits, target)
     for row in (0, 31, 32, 39):
-        expected = loss_and_gradient(logits[row].numpy(), row, 3, scale, 1.0)[1]
+        expected = loss_and_gradient(logits[row].numpy(), row, k, tau, 1.0)[1]
         assert np.abs(grad[row].double().numpy() - expected).max() < 1e-6 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("low", [-torch.inf, torch.finfo(torch.float32).min])
+@pytest.mark.parametrize("size", [9, 3000])
+def test_the_target_is_not_among_its_rivals(low, size):
+    """Also where rivals are as low as a number can be, or lower."""
+    logits = torch.full((size,), low)
+    logits[torch.tensor([1, 4, 6])] = torch.tensor([1.0, 3.0, 2.0])
+    for places in (logits, logits.roll(3)):
+        target = int(places.argmax())
+        loss, grad = loss_and_grad(SmoothTopKLoss(3, 0.1), places, torch.tensor(target))
+        soft = F.one_hot(torch.tensor(target), size).float()
+        torch.testing.assert_close((loss, grad), loss_and_grad(SmoothTopKLoss(3, 0.1), places, soft))
+        assert loss == 0
+        assert (grad == 0).all()
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])

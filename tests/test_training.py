@@ -18,7 +18,7 @@ from lossmith.training.recipe import Recipe, Run, Trained
 from lossmith.training.records import CURVES
 from lossmith.training.stacks.built_model import build_model
 from lossmith.training.stacks.dropout_masks import DropoutMasks
-from lossmith.training.stacks.stacked_model import can_be_stacked
+from lossmith.training.stacks.stackable import can_be_stacked
 from training_reference import PlainRun, digits, job, plain_loop
 
 MIXED = (

@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lossmith.training import crew
+from lossmith.training.engines import crew
 from lossmith.training.recipe import Recipe, Trained
 from lossmith.training.stacks.composition import compose_stacks
 from lossmith.training.workers import Progress, train_all
@@ -134,7 +134,7 @@ def test_a_model_that_cannot_be_pickled_trains_in_workers_or_here(monkeypatch: p
         return nn.Sequential(nn.Linear(64, classes), nn.BatchNorm1d(classes))
 
     forked = all_trained(jobs, data, RECIPE, build=build, workers=2)
-    monkeypatch.setattr("lossmith.training.crew.sys.platform", "darwin")  # where processes are spawned
+    monkeypatch.setattr("lossmith.training.engines.crew.sys.platform", "darwin")  # where processes are spawned
     here = all_trained(jobs, data, RECIPE, build=build, workers=2)
     for run, trained in forked.items():
         assert np.array_equal(trained.test_logits, here[run].test_logits)
@@ -150,7 +150,7 @@ def test_workers_can_be_spawned() -> None:
 
 
 def test_a_worker_that_died_before_it_was_given_more_is_an_error_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    def assign_to_the_dead(self: crew._Worker, *args: int) -> None:
+    def assign_to_the_dead(self: crew._Worker, *args: object) -> None:
         self.process.kill()
         self.process.join()
         assign(self, *args)
@@ -170,8 +170,8 @@ def test_a_worker_that_died_in_the_middle_of_a_message_is_an_error_here() -> Non
     process = multiprocessing.get_context("fork").Process(target=os._exit, args=(9,))
     process.start()
     worker = crew._Worker(process, ours)
-    with pytest.raises(ChildProcessError, match="a worker process died with exit code 9 in task"):
-        worker.receive(1)
+    with pytest.raises(ChildProcessError, match="a worker process died with exit code 9 in no task"):
+        worker.receive()
     worker.end()
 
 
@@ -269,7 +269,7 @@ sys.path[:0] = {paths!r}
 import torch
 from torch import nn
 from lossmith.training.recipe import Recipe
-from lossmith.training import parent_watch
+from lossmith.training.engines import parent_watch
 from lossmith.training.workers import train_all
 from training_reference import digits, job
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # a name imported as itself is one that others may import fro
         analysis as analysis,
         data as data,
         distributed as distributed,
+        integrations as integrations,
         linear as linear,
         losses as losses,
         numerics as numerics,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:  # a name imported as itself is one that others may import fro
         training as training,
     )
     from lossmith.data import load_data as load_data, make_noise as make_noise
+    from lossmith.integrations.scikit_learn import LossmithClassifier as LossmithClassifier
     from lossmith.linear import LinearLoss as LinearLoss, linear_loss as linear_loss
     from lossmith.losses import *
     from lossmith.objectives import LossScheduler as LossScheduler, make_objective as make_objective
@@ -40,6 +42,7 @@ _NAMESPACES = (
     "analysis",
     "data",
     "distributed",
+    "integrations",
     "linear",
     "losses",
     "numerics",
@@ -58,6 +61,7 @@ _NAMESPACES = (
 _HOMES = {
     "LinearLoss": "lossmith.linear",
     "LossScheduler": "lossmith.objectives",
+    "LossmithClassifier": "lossmith.integrations",
     "Study": "lossmith.studies",
     "advise": "lossmith.theory",
     "compare": "lossmith.studies",

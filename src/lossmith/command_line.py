@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from lossmith import __version__
 from lossmith.commands import COMMANDS
+from lossmith.commands.colour import painted
 from lossmith.expressions.nearest import nearest
 from lossmith.expressions.quotes import shortened
 
@@ -42,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as stop:
         return _fail(str(stop) or "stopped.", 130, before="\n")
     except ModuleNotFoundError as error:
-        return _fail(f"this needs {error.name}, which is not installed: pip install 'lossmith[all]'.", 2)
+        words = f"this needs {error.name}, which is not installed: pip install 'lossmith[all]'."
+        return _fail(str(error) if "pip install" in str(error) else words, 2)
     except ChildProcessError as error:
         return _fail(_in_words(error), 1)
     except (ValueError, OSError) as error:
@@ -62,7 +64,7 @@ def _run(arguments: Sequence[str] | None) -> None:
 
 
 def _fail(message: str, code: int, *, before: str = "") -> int:
-    print(f"{before}lossmith: {_one_line(message)}", file=sys.stderr)
+    print(f"{before}{painted('lossmith:', 'red', sys.stderr)} {_one_line(message)}", file=sys.stderr)
     return code
 
 
@@ -117,4 +119,5 @@ def _parser() -> argparse.ArgumentParser:
         subparser = commands.add_parser(command.NAME, help=command.HELP)
         command.add_arguments(subparser)
         subparser.set_defaults(run=command.run, parser=subparser)
+    commands.choices["completion"].set_defaults(root=parser, commands=dict(commands.choices))
     return parser

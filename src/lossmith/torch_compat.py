@@ -5,6 +5,7 @@ right result: ``LOSSMITH_TORCH_PROBES=off`` switches all of them off, and the te
 """
 
 import os
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import reduce
@@ -24,6 +25,7 @@ __all__ = [
     "has_triton",
     "is_autocast_enabled",
     "is_constant",
+    "is_dtensor",
     "is_exporting",
     "is_graph_kept",
     "is_in_forward_mode",
@@ -76,6 +78,12 @@ def is_traced() -> bool:
     if _dispatch_modes is None or _is_key_included is None or _pre_dispatch is None:
         return True
     return bool(_dispatch_modes() > 0 or _is_key_included(_pre_dispatch))
+
+
+def is_dtensor(value: object) -> bool:
+    """Return whether this is a ``DTensor``, without importing what only those who have one have imported."""
+    module = sys.modules.get("torch.distributed.tensor")
+    return module is not None and isinstance(value, module.DTensor)
 
 
 def is_exporting() -> bool:

@@ -3,7 +3,21 @@
 import argparse
 from typing import Protocol, cast
 
-from lossmith.commands import advise, analyse, compare, explore, export, figure, list_losses, rank, report, resume, show, status
+from lossmith.commands import (
+    advise,
+    analyse,
+    compare,
+    completion,
+    explore,
+    export,
+    figure,
+    list_losses,
+    rank,
+    report,
+    resume,
+    show,
+    status,
+)
 
 __all__ = ["COMMANDS", "Command"]
 
@@ -22,6 +36,7 @@ class Command(Protocol):
 
 
 COMMANDS = cast(
-    "tuple[Command, ...]", (compare, resume, status, analyse, report, export, rank, advise, list_losses, show, figure, explore)
+    "tuple[Command, ...]",
+    (compare, resume, status, analyse, report, export, rank, advise, list_losses, show, figure, explore, completion),
 )
 """Every command, in the order in which help names them."""

@@ -19,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seeds", type=int, metavar="N", help="runs of each loss whose models run again (default: 2)")
     parser.add_argument("--rows", type=int, metavar="N", help="test rows that models run on again (default: 500)")
+    parser.add_argument("--device", metavar="NAME", help="that models run on: auto (default), cpu, cuda, cuda:1 or mps")
     parser.add_argument("--no-report", action="store_true", help="write no report")
 
 

@@ -4,13 +4,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lossmith.statistics.recommendation import Recommendation
     from lossmith.studies.comparison import Comparison
     from lossmith.studies.study import Study
 
 __all__ = ["analyse_and_print", "say_what_is_not_sure", "train_and_answer"]
 
 
-def train_and_answer(comparison: "Comparison", *, report: bool = True, analyse: bool = False) -> None:
+def train_and_answer(comparison: "Comparison", *, report: bool = True, analyse: bool = False, device: str = "auto") -> None:
     """Train what is missing of a study, then print its table and recommendation, analyse it if asked to, and write its report."""
     from lossmith.studies.progress import progress_display
 
@@ -21,10 +22,10 @@ def train_and_answer(comparison: "Comparison", *, report: bool = True, analyse: 
     say_what_is_not_sure(study)
     print(_tables(study))
     print()
-    print(study.recommend())
+    print(_with_headline(study.recommend()))
     print()
     if analyse:
-        analyse_and_print(study)
+        analyse_and_print(study, device=device)
     print(f"Study: {study.folder}")
     if report:
         from lossmith.report import write_report
@@ -48,6 +49,13 @@ def analyse_and_print(study: "Study", **how: Any) -> None:
         found = analyse(study, display=display, **how)
     for analysis in found.values():
         print(f"{analysis_text(analysis)}\n")
+
+
+def _with_headline(answer: "Recommendation") -> str:
+    """Return the answer, its first words in bold where a terminal shows that."""
+    from lossmith.commands.colour import painted
+
+    return str(answer).replace(answer.headline, painted(answer.headline, "bold"), 1)
 
 
 def _tables(study: "Study") -> str:

@@ -3,11 +3,13 @@
 import inspect
 import re
 from collections.abc import Callable
-from textwrap import shorten
+from textwrap import shorten, wrap
 
+from lossmith.commands.colour import painted
 from lossmith.expressions.nearest import nearest
 from lossmith.expressions.printed_form import printed_call
-from lossmith.losses import LOSSES, ClassificationLoss, WeightedSum, make_loss
+from lossmith.losses import LOSSES, OTHER_NAMES, ClassificationLoss, WeightedSum, make_loss
+from lossmith.losses.purposes import losses_by_purpose
 from lossmith.objectives.named_objectives import OBJECTIVES, PRESETS_OF_A_LOSS, make_objective
 from lossmith.objectives.named_schedules import SCHEDULES, make_schedule
 from lossmith.objectives.published import DATA_SETS, PRESETS
@@ -15,27 +17,46 @@ from lossmith.recipes import RECIPES, PublishedRecipe
 
 __all__ = ["description", "listing"]
 
+NARROW = 30  # columns, less than which tell nothing
+
 
 def listing(columns: int = 160) -> str:
-    """Return a line of at most ``columns`` characters for each loss, objective, schedule and recipe: its name, what it is."""
+    """Return a line of at most ``columns`` characters for each loss, by its purpose, objective, schedule and recipe."""
     written_out = columns >= 120
-    losses = [(repr(loss()) if written_out else name, _summary(loss)) for name, loss in LOSSES.items()]
+    purposes = {
+        _heading(purpose): [(repr(LOSSES[name]()) if written_out else name, _summary(LOSSES[name])) for name in names]
+        for purpose, names in losses_by_purpose().items()
+    }
     objectives = [(_call(name) if written_out else name, _summary(factory)) for name, factory in OBJECTIVES.items()]
     schedules = [(name, _summary(schedule).removeprefix("Return ")) for name, schedule in SCHEDULES.items()]
     recipes = [(name, recipe.summary) for name, recipe in RECIPES.items()]
-    width = max(len(written) for written, _ in losses + objectives)
-    titles = {
-        "": losses,
-        "\n\nObjectives, for lossmith.make_objective, which takes every loss, too:\n": objectives,
-        "\n\nSchedules of parameters, for scheduled(LOSS, PARAMETER=SCHEDULE) and lossmith.LossScheduler:\n": schedules,
-        "\n\nRecipes of papers, for lossmith compare --recipe NAME:\n": recipes,
+    groups = {
+        **purposes,
+        "Objectives, for lossmith.make_objective, which takes every loss, too": objectives,
+        "Schedules of parameters, for scheduled(LOSS, PARAMETER=SCHEDULE) and lossmith.LossScheduler": schedules,
+        "Recipes of papers, for lossmith compare --recipe NAME": recipes,
     }
-    return "".join(f"{title}{_lines(rows, width, columns)}" for title, rows in titles.items())
+    width = max(len(written) for rows in (*purposes.values(), objectives) for written, _ in rows)
+    return "\n\n".join(f"{_title(title, columns)}\n{_lines(rows, width, columns)}" for title, rows in groups.items())
+
+
+def _heading(purpose: str) -> str:
+    return f"Losses {purpose}"
+
+
+def _title(title: str, columns: int) -> str:
+    return "\n".join(painted(line, "bold") for line in wrap(f"{title}:", columns))
 
 
 def _lines(rows: list[tuple[str, str]], width: int, columns: int) -> str:
-    room = max(columns - width - 2, 30)
-    return "\n".join(f"{written:{width}}  {shorten(summary, room, placeholder=' ...')}" for written, summary in rows)
+    """Return a line for each row; where a terminal is too narrow for names and words side by side, the words below."""
+    width = max(width, *(len(name) for name, _ in rows))
+    room = columns - width - 2
+    if room < NARROW:
+        return "\n".join(f"{painted(name, 'cyan')}\n  {shorten(words, columns - 2, placeholder=' ...')}" for name, words in rows)
+    return "\n".join(
+        f"{painted(name, 'cyan')}{' ' * (width - len(name))}  {shorten(words, room, placeholder=' ...')}" for name, words in rows
+    )
 
 
 def _call(objective: str) -> str:
@@ -53,12 +74,12 @@ def description(expression: str) -> str:
         return _objective_description(name, expression.strip())
     if name in SCHEDULES:
         return _schedule_description(expression.strip(), SCHEDULES[name])
-    if re.fullmatch(r"[a-z][\w-]*", name) and name not in LOSSES:
-        hint = nearest(name, [*LOSSES, *OBJECTIVES, *SCHEDULES, *RECIPES])
+    if re.fullmatch(r"[a-z][\w-]*", name) and name not in LOSSES | OTHER_NAMES:
+        hint = nearest(name, [*LOSSES, *OTHER_NAMES, *OBJECTIVES, *SCHEDULES, *RECIPES])
         raise ValueError(f"unknown loss, objective, schedule or recipe {name!r}{hint} 'lossmith list' names all.")
     made = make_objective(expression).loss if name in PRESETS else make_loss(expression)
     loss, name = type(made), made.name
-    parts = [f"{made}: lossmith.{loss.__name__}", _without_arguments(_documentation(loss)), _parameters(made)]
+    parts = [painted(f"{made}: lossmith.{loss.__name__}", "bold"), _without_arguments(_documentation(loss)), _parameters(made)]
     return "\n\n".join(part for part in (*parts, _published_by_classes(name, loss), _published(name)) if part)
 
 

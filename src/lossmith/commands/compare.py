@@ -15,7 +15,7 @@ EPILOG = """examples:
 """
 
 ANALYSED = ("features", "weights")
-_NOT_SETTINGS = ("output", "workers", "dry_run", "no_report", "analyse")
+_NOT_SETTINGS = ("output", "dry_run", "no_report", "analyse")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_study(parser.add_argument_group("what to compare"))
     _add_training(parser.add_argument_group("training"))
     _add_data(parser.add_argument_group("data"))
+    add_workplace(parser.add_argument_group("where to train"))
     _add_output(parser.add_argument_group("output"))
 
 
@@ -59,6 +60,7 @@ def _add_study(group: Any) -> None:
     group.add_argument("--draws", metavar="WHOSE", help="initial weights, batches and trials: common to all losses, or own")
     group.add_argument("--no-references", dest="references", action="store_false", help="train no classical models beside")
     group.add_argument("--num-classes", type=int, metavar="N", help="for losses that depend on it, where train.py:fn trains")
+    group.add_argument("--processes", type=int, metavar="N", help="that call train.py:fn together for one trial (default: 1)")
     group.add_argument("--clean-validation", action="store_true", help="leave the labels of the validation split as they are")
 
 
@@ -68,8 +70,8 @@ def _add_training(group: Any) -> None:
         metavar="NAME",
         help="such as tabular, mlp, mlp1024, small-cnn, resnet20, wrn-16-8 or lstm (default: what suits the data)",
     )
-    group.add_argument("--epochs", type=int, metavar="N")
-    group.add_argument("--batch-size", type=int, metavar="N")
+    group.add_argument("--epochs", type=int, metavar="N", help="of each training (default: what suits model and rows)")
+    group.add_argument("--batch-size", type=int, metavar="N", help="rows of a step (default: what suits the model)")
     group.add_argument("--optimizer", metavar="NAME", help="sgd, adam, adamw or adadelta")
     group.add_argument(
         "--schedule",
@@ -113,8 +115,10 @@ def _add_data(group: Any) -> None:
     group.add_argument("--test", metavar="DATA", help="data of its own for the test split")
     group.add_argument("--validation", metavar="DATA", help="data of its own for the validation split")
     group.add_argument("--split-column", metavar="COLUMN", help="the column that says train, validation or test")
-    group.add_argument("--test-share", type=float, metavar="X")
-    group.add_argument("--validation-share", type=float, metavar="X")
+    group.add_argument(
+        "--test-share", type=float, metavar="X", help="of all rows, where the data has no test split (default: 0.2)"
+    )
+    group.add_argument("--validation-share", type=float, metavar="X", help="the same of the validation split (default: 0.15)")
     group.add_argument("--rows", type=int, metavar="N", help="use N rows at most, drawn by chance; a test split stays whole")
     group.add_argument(
         "--train-rows", type=int, metavar="N", help="train on N rows of each replicate at most, and choose on as many"
@@ -129,12 +133,22 @@ def _add_data(group: Any) -> None:
     group.add_argument("--cache", metavar="FOLDER", help="where what an encoder computed is kept (default: the user's cache)")
 
 
+def add_workplace(group: Any) -> None:
+    """Take where a study is trained."""
+    group.add_argument("--workers", type=int, metavar="N", help="processes that train (default: one for each processor)")
+    group.add_argument("--device", metavar="NAME", help="auto (default: the best there is), cpu, cuda, cuda:1 or mps")
+    group.add_argument("--engine", metavar="NAME", help="local (default): processes of this machine; ray: a cluster")
+    group.add_argument("--ray-address", metavar="HOST:PORT", help="of the cluster's head (default: as Ray finds it, or here)")
+    group.add_argument("--trial-cpus", type=int, metavar="N", help="processors of a trial (default: 1)")
+    group.add_argument("--trial-gpus", type=float, metavar="X", help="GPUs of a trial on cuda (default: 1); 0.5 lets two share")
+
+
 def _add_output(group: Any) -> None:
     group.add_argument("--output", type=Path, metavar="FOLDER", help="of the study (default: studies/NAME)")
-    group.add_argument("--workers", type=int, metavar="N", help="processes that train (default: one for each processor)")
     group.add_argument(
         "--analyse", action="store_true", help="keep features and weights, and measure what the losses do to them, too"
     )
+    group.add_argument("--track", metavar="LIST", help="send runs and the report to mlflow, wandb or tensorboard as they finish")
     group.add_argument("--dry-run", action="store_true", help="print the plan, what it would cost and write, and stop")
     group.add_argument("--no-report", action="store_true", help="write no report")
 
@@ -165,9 +179,12 @@ def _compare(given: dict[str, Any], how: dict[str, Any]) -> None:
     from lossmith.commands.answer import train_and_answer
     from lossmith.studies.compare import planned
     from lossmith.studies.design.given_settings import settings_from
+    from lossmith.training.engines.workplace import take_workplace
 
-    comparison = planned(settings_from(given), output=how.get("output"), workers=how.get("workers"))
+    workplace, settings = take_workplace(given)
+    comparison = planned(settings_from(settings), output=how.get("output"), workplace=workplace)
     if how.get("dry_run"):
         print(comparison.describe())
     else:
-        train_and_answer(comparison, report=not how.get("no_report"), analyse="analyse" in how)
+        where = str(workplace.device_here())
+        train_and_answer(comparison, report=not how.get("no_report"), analyse="analyse" in how, device=where)

@@ -9,7 +9,9 @@ HELP = "write a page to explore every loss in a browser, without a network"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take a file."""
-    parser.add_argument("--output", type=Path, default=Path("explore.html"), metavar="FILE", help="(default: explore.html)")
+    parser.add_argument(
+        "--output", type=Path, default=Path("explore.html"), metavar="FILE", help="to write to (default: explore.html)"
+    )
 
 
 def run(options: argparse.Namespace) -> None:

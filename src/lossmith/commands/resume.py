@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from lossmith.commands.compare import add_workplace
+
 NAME = "resume"
 HELP = "go on with a study that was stopped"
 
@@ -10,12 +12,15 @@ HELP = "go on with a study that was stopped"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take a study."""
     parser.add_argument("study", type=Path, metavar="STUDY", help="the folder of the study")
-    parser.add_argument("--workers", type=int, metavar="N", help="processes that train (default: one for each processor)")
+    parser.argument_default = argparse.SUPPRESS
+    add_workplace(parser)
 
 
 def run(options: argparse.Namespace) -> None:
     """Train what is missing and answer."""
     from lossmith.commands.answer import train_and_answer
     from lossmith.studies.compare import resumed
+    from lossmith.training.engines.workplace import take_workplace
 
-    train_and_answer(resumed(options.study, workers=options.workers))
+    workplace, _ = take_workplace(vars(options))
+    train_and_answer(resumed(options.study, workplace=workplace))

@@ -58,6 +58,7 @@ def load_data(
     folder: str | Path | None = None,
     name: str | None = None,
     on_texts: OnTexts | None = None,
+    device: str | torch.device = "cpu",
 ) -> PreparedData:
     """Read data, divide it and turn it into tensors. Whatever is fitted on the way is fitted on training rows alone.
 
@@ -76,8 +77,7 @@ def load_data(
         test_share: The same of the test split.
         seed: Decides which rows these are. Every class is divided in the same proportion.
         replicate: Divides the same rows in another way for each number.
-        rows: How many rows to use at most, drawn by chance in the proportions of classes; all if not given. Rows that the source
-            marks as test are all used, and do not count.
+        rows: How many rows to use at most, drawn in the proportions of classes; those marked as test are all used besides.
         text: Whether texts become weighted ``ngrams``, beside all other columns, or ``words`` in their order, alone.
         encoder: The folder of a pretrained model (transformers, safetensors), whose vectors of texts take the place of ngrams.
         fine_tune: Whether the encoder is to be trained, too: inputs are the tokens of the texts, alone.
@@ -86,6 +86,7 @@ def load_data(
         folder: Where to look for known data first; the environment variable ``LOSSMITH_DATA`` does the same.
         name: What to call the data; the name of the file or folder if not given.
         on_texts: Called with how many texts have been encoded, and of how many.
+        device: What an encoder computes on.
 
     Returns:
         The data with its splits.
@@ -103,7 +104,7 @@ def load_data(
         return source
     _check_arguments(source, text, seed, replicate, folder)
     resize = _checked_sides(resize)
-    encoding = text_encoding(encoder, fine_tune, cache, on_texts)
+    encoding = text_encoding(encoder, fine_tune, cache, on_texts, device)
     roles = Roles(target, true_label, split_column, groups)
     parts = {"": source, "validation": validation, "test": test}
     # What was read has no name here, so that it can be let go of while it is encoded.

@@ -62,6 +62,11 @@ class SparseRows:
         """That of the values."""
         return self.values.dtype
 
+    @property
+    def device(self) -> torch.device:
+        """That of the values."""
+        return self.values.device
+
     def dim(self) -> int:
         """Return 2, as these are always rows of numbers."""
         return self.ndim

@@ -41,7 +41,7 @@ class Encoder(nn.Module):
             return self._vectors(tokens)
         lengths = (tokens != 0).sum(1)
         order = lengths.argsort(stable=True)
-        found = torch.empty(len(tokens), self.out_features)
+        found = torch.empty(len(tokens), self.out_features, device=tokens.device)
         for part in _parts(order, lengths[order].tolist()):
             found[part] = self._vectors(tokens[part])
         return found
@@ -78,7 +78,7 @@ def _largest(states: Tensor, mask: Tensor) -> Tensor:
 
 
 def _last(states: Tensor, mask: Tensor) -> Tensor:
-    return states[torch.arange(len(states)), mask.sum(1) - 1]
+    return states[torch.arange(len(states), device=states.device), mask.sum(1) - 1]
 
 
 _POOLED = {"mean": _mean, "cls": _first, "max": _largest, "last": _last}

@@ -40,7 +40,9 @@ def cache_folder(given: str | Path | None = None) -> Path:
     return (Path(home) if home else Path("~/.cache").expanduser()) / "lossmith"
 
 
-def text_features(folder: ModelFolder, texts: Sequence[str], cache: Path, on_texts: OnTexts | None = None) -> np.ndarray:
+def text_features(
+    folder: ModelFolder, texts: Sequence[str], cache: Path, on_texts: OnTexts | None = None, device: str | torch.device = "cpu"
+) -> np.ndarray:
     """Return a vector for each text, from the cache as far as it has them.
 
     Args:
@@ -48,6 +50,7 @@ def text_features(folder: ModelFolder, texts: Sequence[str], cache: Path, on_tex
         texts: Any texts; equal ones are computed once.
         cache: Where vectors are kept, in a folder for each model.
         on_texts: Called as pieces are computed.
+        device: What computes them.
 
     Returns:
         ``(texts, d)`` in single precision.
@@ -60,7 +63,7 @@ def text_features(folder: ModelFolder, texts: Sequence[str], cache: Path, on_tex
     # Texts of like length fill one another's batches up least; the order depends on the texts alone, and so do the pieces.
     # The longest come first: if they need more memory than there is, that shows at once, and time only gets better.
     distinct = sorted(set(texts), key=lambda text: (-len(text), text))
-    kept = _Kept(folder, cache / "features" / folder.digest())
+    kept = _Kept(folder, cache / "features" / folder.digest(), torch.device(device))
     say = on_texts or _ignore
     found, done, computed = [], 0, False
     for piece in _pieces(distinct):
@@ -88,14 +91,15 @@ def _pieces(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 class _Kept:
     """The pieces of one model that are on disk, and those that will be."""
 
-    def __init__(self, folder: ModelFolder, place: Path) -> None:
+    def __init__(self, folder: ModelFolder, place: Path, device: torch.device) -> None:
         self.folder = folder
         self.place = place
+        self.device = device
 
     @cached_property
     def encoder(self) -> Encoder:
         """The network, loaded when the first piece is missing."""
-        return load_encoder(self.folder)
+        return load_encoder(self.folder).to(self.device)
 
     def read(self, texts: Sequence[str]) -> np.ndarray | None:
         """Return the vectors of a piece, or None where they are not there."""
@@ -104,7 +108,8 @@ class _Kept:
     def compute(self, texts: Sequence[str]) -> np.ndarray:
         """Return the vectors of a piece, which are kept from now on."""
         with torch.no_grad():
-            vectors: np.ndarray = self.encoder(padded(token_lists(self.folder, texts))).numpy()
+            tokens = padded(token_lists(self.folder, texts)).to(self.device)
+            vectors: np.ndarray = self.encoder(tokens).cpu().numpy()
         if not np.isfinite(vectors).all():
             raise ValueError(f"encoder: the model in {self.folder.path} must give finite numbers, got NaN or infinity.")
         _write(self._file(texts), vectors)

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from lossmith.kernels.sharded.collectives import Shard
+from lossmith.kernels.sharded.rows import ShardedRows
 from lossmith.losses.contract.classification_loss import ClassificationLoss
 from lossmith.torch_compat import is_autocast_enabled
 
@@ -55,6 +57,8 @@ class Call(NamedTuple):
     """Class indices ``(N,)``, or probabilities ``(N, C)``."""
     sample_weight: Tensor | None
     denominator: float | Tensor | None
+    shard: Shard | None = None
+    """Which classes the logits belong to, where they are spread over processes."""
 
     def of_rows(self, rows: slice | Tensor) -> "Call":
         """Return the call for some of the rows.
@@ -90,4 +94,6 @@ class Call(NamedTuple):
         Returns:
             One number, or one for each row.
         """
-        return self.loss(logits, self.target, sample_weight=self.sample_weight, denominator=self.denominator)  # type: ignore[no-any-return]
+        rows = logits if self.shard is None else ShardedRows(logits, self.shard)
+        found: Tensor = self.loss(rows, self.target, sample_weight=self.sample_weight, denominator=self.denominator)
+        return found

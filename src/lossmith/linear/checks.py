@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from lossmith.kernels.sharded.collectives import Shard
 from lossmith.losses.contract.classification_loss import ClassificationLoss
 
 __all__ = ["Arguments", "check_arguments", "check_chunk"]
@@ -19,6 +20,7 @@ class Arguments(NamedTuple):
     bias: Tensor | None
     sample_weight: Tensor | None
     chunk: int | None
+    shard: Shard | None
 
 
 def check_arguments(given: Arguments) -> None:
@@ -36,6 +38,8 @@ def check_arguments(given: Arguments) -> None:
     _check_types(given)
     _check_layer(given.features, given.weight, given.bias)
     leading, classes = given.features.shape[:-1], given.weight.shape[0]
+    if given.shard is not None and given.target.shape[-1:] != (classes,):
+        classes = given.shard.classes
     expected = (*leading, classes) if given.target.is_floating_point() else leading
     for name, values, shape in (("target", given.target, expected), ("sample_weight", given.sample_weight, leading)):
         if values is not None and values.shape != tuple(shape):

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor
 
+from lossmith.kernels.sharded.collectives import added_up, shared
 from lossmith.linear.call import Call, Precision
 from lossmith.linear.chunks import Gradients, Layer, Wanted, evaluated, rows_at_a_time, walk
 from lossmith.linear.placed import fits, walk_in_place
@@ -31,6 +32,8 @@ def plain(call: Call, layer: Layer) -> Tensor:
     Returns:
         One number, or one for each row.
     """
+    if call.shard is not None:
+        layer = layer._replace(features=shared(layer.features, call.shard))
     with layer.precision.context():
         return call(layer.logits())
 
@@ -58,7 +61,7 @@ def loss_and_gradients(call: Call, layer: Layer, chunk: int | None, wanted: Want
         else:
             gradients = Gradients.zeros(layer, counted.features.shape[0], wanted)
             values = (walk if any(wanted) else evaluated)(counted_call, counted, size, gradients)
-        return Found(_put_together(values, call, counted, places), _spread(gradients, layer, places))
+        return Found(_put_together(values, call, counted, places), _spread(_whole(gradients, call), layer, places))
 
 
 def gradients_of_rows(call: Call, layer: Layer, chunk: int | None, wanted: Wanted, weights: Tensor) -> Gradients:
@@ -81,7 +84,7 @@ def gradients_of_rows(call: Call, layer: Layer, chunk: int | None, wanted: Wante
             call, rounded, weights = call.of_rows(places), rounded.of_rows(places), weights[places]
         gradients = Gradients.zeros(layer, rounded.features.shape[0], wanted)
         walk(call, rounded, rows_at_a_time(rounded, chunk), gradients, weights)
-        return _spread(gradients, layer, places)
+        return _spread(_whole(gradients, call), layer, places)
 
 
 def _put_together(values: list[Tensor], call: Call, counted: Layer, places: Tensor | None) -> Tensor:
@@ -94,6 +97,13 @@ def _put_together(values: list[Tensor], call: Call, counted: Layer, places: Tens
         return nothing if call.denominator is None else (nothing / call.denominator).to(dtype)
     losses = torch.cat(values).to(dtype) if values else counted.features.new_zeros(0, dtype=dtype)
     return losses if places is None else _scattered(losses, places, call.target.shape[0])
+
+
+def _whole(gradients: Gradients, call: Call) -> Gradients:
+    """Return gradients of which that by the features has what the classes of all processes contribute."""
+    if call.shard is None or gradients.features is None:
+        return gradients
+    return gradients._replace(features=added_up(gradients.features, call.shard))
 
 
 def _spread(gradients: Gradients, layer: Layer, places: Tensor | None) -> Gradients:

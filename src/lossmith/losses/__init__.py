@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import Unpack
 
+import torch
+from torch import nn
+
 from lossmith.expressions.addable import Addable
 from lossmith.expressions.reader import ExpressionReader
 from lossmith.losses.bi_tempered import BinaryBiTemperedLoss, BiTemperedLoss, TsallisLoss
@@ -69,6 +72,12 @@ LOSSES: dict[str, type[ClassificationLoss]] = {
     )
 }
 """Every loss by name. Command line, documentation, contract tests and benchmarks are derived from it."""
+
+OTHER_NAMES: dict[str, type[ClassificationLoss]] = {"dft": ExpectationLoss}
+"""What losses are called elsewhere, read as the loss of the catalogue: dynamic fine-tuning has the gradient of ``el``."""
+
+# A checkpoint may hold a loss among its hyper-parameters, and load with `weights_only=True`; losses hold numbers and tensors.
+torch.serialization.add_safe_globals([*LOSSES.values(), WeightedSum, nn.ModuleList])
 
 __all__ = [
     "LOSSES",
@@ -145,7 +154,7 @@ def make_loss(expression: str, **options: Unpack[Options]) -> ClassificationLoss
         TypeError: If the expression is not text.
         ValueError: If it cannot be read, or a parameter is out of its range.
     """
-    loss = ExpressionReader(expression, LOSSES, options, addable=ADDABLE_LOSSES).read()
+    loss = ExpressionReader(expression, LOSSES | OTHER_NAMES, options, addable=ADDABLE_LOSSES).read()
     assert isinstance(loss, ClassificationLoss)
     return loss
 

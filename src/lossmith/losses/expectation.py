@@ -28,7 +28,8 @@ class ExpectationLoss(TargetProbabilityLoss):
     """Expectation loss, ``1 - p``: the probability of predicting another class than the target.
 
     Bounded and symmetric, hence robust to label noise, but slow to learn with many classes: see ``logit-bias``. Half of
-    ``mae``.
+    ``mae``. For a network that knows much already it is dynamic fine-tuning, and may be written ``dft``: the loss
+    ``-sg[p] log p`` of that method, p without a gradient, has the gradient of ``1 - p``.
 
     >>> import torch
     >>> ExpectationLoss()(torch.zeros(4), torch.tensor(0))
@@ -37,7 +38,8 @@ class ExpectationLoss(TargetProbabilityLoss):
     Args:
         **options: ``weight``, ``ignore_index``, ``reduction`` and ``label_smoothing``, as in ``torch.nn.CrossEntropyLoss``.
 
-    Reference: Battash, Hazan and Wolf, "Mixing between the cross entropy and the expectation loss terms", equation 9.
+    Reference: Battash, Hazan and Wolf, "Mixing between the cross entropy and the expectation loss terms", equation 9; for
+    fine-tuning Wu et al. 2025, "On the generalization of SFT: a reinforcement learning perspective with reward rectification".
     """
 
     name = "el"

@@ -20,6 +20,7 @@ __all__ = [
     "log_odds",
     "log_odds_slope",
     "odds_against",
+    "odds_of_sums",
     "surprises",
     "target_probability",
     "unless_diverged",
@@ -82,12 +83,26 @@ def odds_against(own: Tensor, others: Tensor, *, overwrite: bool = False) -> tup
     shift = torch.where(shift == -torch.inf, 0.0, shift)
     exponentials = others.sub_(shift).exp_() if overwrite else torch.exp(others - shift)
     total = exponentials.sum(1, keepdim=True)
+    return odds_of_sums(own, shift, total), exponentials, torch.where(total == 0, 1.0, total)
+
+
+def odds_of_sums(own: Tensor, shift: Tensor, total: Tensor) -> Tensor:
+    """Return the log-odds of a class from the sum of the exponentials of the others.
+
+    Args:
+        own: The logit of the class.
+        shift: What was subtracted from the others, a constant.
+        total: The sum of their exponentials.
+
+    Returns:
+        ``own - shift - log(total)``, in double precision where the device has it.
+    """
     alone = total == 0  # no other class, or none with a finite logit
     total = torch.where(alone, 1.0, total)
     own, shift = in_double(own), in_double(shift)
     nothing = zero_unless_diverged(own)  # a class with an infinite logit must not pass for a certain one
     odds = own - shift - torch.log(total) + nothing
-    return torch.where(alone, torch.inf + own + nothing, odds), exponentials, total  # NaN where no class is possible
+    return torch.where(alone, torch.inf + own + nothing, odds)  # NaN where no class is possible
 
 
 class _LogOdds(torch.autograd.Function):

@@ -15,6 +15,7 @@ from lossmith.expressions.written import WrittenPart
 from lossmith.losses import (
     ADDABLE_LOSSES,
     LOSSES,
+    OTHER_NAMES,
     ClassificationLoss,
     ComplementObjective,
     CrossEntropyExpectationLoss,
@@ -170,7 +171,7 @@ class _ObjectiveReader(ExpressionReader):
     """Reads objectives; schedules and losses among their arguments, too."""
 
     def __init__(self, text: str) -> None:
-        catalogue: dict[str, Callable[..., Any]] = {**SCHEDULES, **OBJECTIVES, **LOSSES}
+        catalogue: dict[str, Callable[..., Any]] = {**SCHEDULES, **OBJECTIVES, **LOSSES, **OTHER_NAMES}
         super().__init__(text, catalogue, addable=ADDABLE_LOSSES, caller="make_objective", kind="objective")
         self._published: Published | None = None
 

@@ -1,28 +1,21 @@
 """The report: one self-contained page."""
 
-import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from lossmith import __version__
-from lossmith.losses import make_loss
 from lossmith.report.colours import colour_rules
-from lossmith.report.elements import Section, copyable
+from lossmith.report.elements import Section
 from lossmith.report.line_panels import plot_clips
 from lossmith.report.sections import PROVENANCE, SECTIONS
+from lossmith.report.sections.answer import answer, page_templates
 from lossmith.report.sections.noise_levels import overview
 from lossmith.report.subject import ReportedStudy, Subject
-from lossmith.statistics.verdicts import DEPENDS, Choice
-from lossmith.statistics.wording import listed
 
-__all__ = ["render_report", "write_report"]
-
-_STRENGTHS = {"strong evidence": "strong", "evidence": "some", DEPENDS: "depends"}
+__all__ = ["answer_of_study", "page_resource", "page_style", "render_report", "write_report"]
 
 
 def write_report(study: ReportedStudy, file: str | Path | None = None, *, more: Sequence[Section] = ()) -> Path:
@@ -63,35 +56,36 @@ def render_report(study: ReportedStudy, more: Sequence[Section] = ()) -> str:
         ValueError: If the study has no results yet.
     """
     subject = Subject(study)
-    made = [make(subject) for make in SECTIONS]
+    made = [make(subject) for make in SECTIONS.values()]
     sections = [section for section in (*made, *more, PROVENANCE(subject)) if section is not None]
-    template = _environment(subject).get_template("page.html")
-    advice, snippet = subject.advice, _snippet(subject)
-    lists = {
-        "How much will you tune?": advice.tuning,
-        "What other data say": advice.elsewhere,
-        "What else it gives": advice.benefits,
-        "What it costs": advice.costs,
-        "What would change this": advice.would_change,
-    }
-    return template.render(
-        subject=subject,
-        advice=advice,
-        notes=_notes(subject),
-        winner=next((series.style for series in subject.series if series.name == advice.loss), ""),
-        choices=sorted(advice.by_noise, key=lambda choice: subject.noises.index(choice.noise)),
-        told={choice.noise: _told(choice) for choice in advice.by_noise},
-        strength=_STRENGTHS.get(advice.sure, "none"),
-        lists=lists,
-        cards=sum(map(bool, (*lists.values(), snippet))) or 1,
-        picture=overview(subject),
-        snippet=snippet,
-        sections=sections,
-        version=(study.provenance.get("versions") or {}).get("lossmith", __version__),
-        clip=plot_clips(),
-        style=Markup("\n").join([Markup(colour_rules()), _resource("style.css")]),  # noqa: S704  ours
-        script=_resource("script.js"),
+    return (
+        page_templates()
+        .get_template("page.html")
+        .render(
+            subject=subject,
+            advice=subject.advice,
+            answer=answer_of_study(subject),
+            sections=sections,
+            version=(study.provenance.get("versions") or {}).get("lossmith", __version__),
+            clip=plot_clips(),
+            style=page_style(),
+            script=page_resource("script.js"),
+        )
     )
+
+
+def answer_of_study(subject: Subject) -> Markup:
+    """Return the answer with its picture and in the colours of the page.
+
+    Args:
+        subject: What the page is about.
+
+    Returns:
+        HTML.
+    """
+    winner = next((series.style for series in subject.series if series.name == subject.advice.loss), "")
+    losses = [series.name for series in subject.series]
+    return answer(subject.advice, losses=losses, notes=_notes(subject), winner=winner, picture=overview(subject))
 
 
 def _notes(subject: Subject) -> list[str]:
@@ -100,36 +94,18 @@ def _notes(subject: Subject) -> list[str]:
     return [note for note in (subject.advice.unfinished, f"The plan was made smaller {shrunk}." if shrunk else "") if note]
 
 
-def _told(choice: Choice) -> str:
-    """Return what is said of a level of added noise."""
-    untrained = f"Untrained: {listed(choice.untrained)}." if choice.untrained else ""
-    return " ".join(filter(None, (choice.reason, *choice.depends, untrained, choice.reference)))
+def page_style() -> Markup:
+    """Return the rules of the page's style."""
+    return Markup("\n").join([Markup(colour_rules()), page_resource("style.css")])  # noqa: S704  ours
 
 
-def _snippet(subject: Subject) -> Markup:
-    """Return the line that makes the recommended loss; nothing for an objective or a loss that the user brought."""
-    try:
-        make_loss(subject.advice.loss)
-    except ValueError:
-        return Markup()
-    return copyable(f'loss = lossmith.make_loss("{subject.advice.loss}")')
+def page_resource(name: str) -> Markup:
+    """Return a file that lies next to the templates; it is ours and needs no escaping.
 
+    Args:
+        name: Of the file.
 
-def _environment(subject: Subject) -> Environment:
-    loader = PackageLoader("lossmith.report")
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["code"] = lambda text: _with_code(text, [series.name for series in subject.series])
-    return environment
-
-
-def _with_code(text: str, names: Sequence[str]) -> Markup:
-    """Return a sentence with the names of losses set as code; the longest first, since names contain one another."""
-    longest_first = sorted(map(str, map(escape, names)), key=len, reverse=True)
-    name = "|".join(map(re.escape, longest_first))
-    marked = re.sub(rf"(?<![\w(*-])(?:{name})(?![\w(*-])", r"<code>\g<0></code>", str(escape(text)))
-    return Markup(re.sub(r"(?<= )-(?=\d)", "\N{MINUS SIGN}", marked))  # noqa: S704  the text was escaped
-
-
-def _resource(name: str) -> Any:
-    """Return a file that lies next to the template; it is ours and needs no escaping."""
+    Returns:
+        Its text.
+    """
     return Markup((files("lossmith.report") / "templates" / name).read_text(encoding="utf-8"))  # noqa: S704

@@ -24,6 +24,7 @@ __all__ = ["ReportedStudy", "Series", "Subject"]
 class ReportedStudy(RankedStudy, AnsweringStudy, Protocol):
     """A study, as far as a report needs one."""
 
+    @property
     def curves(self) -> pd.DataFrame:
         """One row per epoch of each run that counts."""
         ...
@@ -166,7 +167,7 @@ class Subject:
     @cached_property
     def curves(self) -> pd.DataFrame:
         """One row per epoch of each run that counts."""
-        return self.study.curves()
+        return self.study.curves
 
     @cached_property
     def analyses(self) -> tuple[Analysis, ...]:

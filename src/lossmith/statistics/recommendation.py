@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from lossmith.lazy_names import imported
 from lossmith.losses import make_loss
 from lossmith.statistics.caveats import benefits, costs, edges, more_replicates, reference_ahead, uneven_classes, untried_noise
 from lossmith.statistics.evidence import Evidence
@@ -93,6 +94,14 @@ class Recommendation:
         if self.sure in (UNSTABLE, UNTRAINED):
             return "Best so far:"
         return "Stay with" if self.keeps_baseline else "Train with"
+
+    def _repr_html_(self) -> str | None:
+        """Return what a notebook shows; the report is above statistics, and therefore looked up only when a person looks."""
+        try:
+            shown: str = imported("recommendation_html", "lossmith.report.notebook", "lossmith.report")(self)
+        except ImportError:  # the extra ``report`` is missing
+            return None
+        return shown
 
     def __str__(self) -> str:
         groups = {

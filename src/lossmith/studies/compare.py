@@ -29,6 +29,7 @@ from lossmith.studies.storage.store import Store, StoreError
 from lossmith.studies.storage.stored_study import source_again, stored_settings
 from lossmith.studies.study import FILE, Study, open_study
 from lossmith.training.checks import check_recipe
+from lossmith.training.engines.workplace import Workplace, take_workplace
 from lossmith.training.job import Build
 from lossmith.training.own.trial_task import TrainFunction
 
@@ -41,13 +42,13 @@ STUDIES = Path("studies")
 ROOM_FOR_CONVOLUTIONS = 16  # pixels a side
 
 
-def planned(settings: Settings, *, output: Path | None = None, workers: int | None = None) -> Comparison:
+def planned(settings: Settings, *, output: Path | None = None, workplace: Workplace | None = None) -> Comparison:
     """Return the comparison that the settings describe, with its data read and everything checked, but nothing trained.
 
     Args:
         settings: What the study is to do.
         output: Its folder; by default one below ``studies`` that is free.
-        workers: How many processes train; by default one a core.
+        workplace: Where it is trained; by default on this machine.
 
     Returns:
         The comparison, ready to train.
@@ -57,11 +58,13 @@ def planned(settings: Settings, *, output: Path | None = None, workers: int | No
         ValueError: If a setting does not suit the data, or the folder holds another study.
     """
     settings.check_objectives({})
+    workplace = workplace or Workplace()
+    engine = workplace.make_engine()
     if settings.is_own:
-        return _by_function(settings, function_from(settings.data), output, workers=workers)
+        return _by_function(settings, function_from(settings.data), output, engine=engine)
     with texts_display() as on_texts:
-        data = load_data(settings.data, **settings.loading, on_texts=on_texts)
-    return _with_model(settings, data, output, workers=workers)
+        data = load_data(settings.data, **settings.loading, on_texts=on_texts, device=workplace.device_here())
+    return _with_model(settings, data, output, engine=engine)
 
 
 def _with_model(settings: Settings, data: PreparedData, output: Path | None, **own: Any) -> Comparison:
@@ -128,12 +131,12 @@ def suitable_model(data: PreparedData) -> str:
     return "small-cnn" if data.inputs.dim() == 4 and min(data.input_shape[1:]) >= ROOM_FOR_CONVOLUTIONS else "mlp"
 
 
-def resumed(folder: Path, *, workers: int | None = None) -> Comparison:
+def resumed(folder: Path, *, workplace: Workplace | None = None) -> Comparison:
     """Return the comparison of a study that was stopped.
 
     Args:
         folder: The folder of the study.
-        workers: How many processes train; by default one a core.
+        workplace: Where it is trained; by default on this machine, wherever it was begun.
 
     Returns:
         The comparison, ready to train further.
@@ -147,11 +150,12 @@ def resumed(folder: Path, *, workers: int | None = None) -> Comparison:
     if study.store.meta("from_python"):
         brought = study.store.meta("from_python")
         raise ValueError(f"{folder} was begun in Python with {brought}; resume it there, by the same call of compare.")
+    engine = (workplace or Workplace()).make_engine()
     if study.settings.is_own:
         function = function_from(source_again(study.store, study.settings)[0])
-        return OwnComparison(settings=study.settings, folder=study.folder, function=function, workers=workers)
+        return OwnComparison(settings=study.settings, folder=study.folder, function=function, engine=engine)
     source, reading = source_again(study.store, study.settings)
-    own = {"folder": study.folder, "workers": workers, "source": source, "reading": reading}
+    own = {"folder": study.folder, "engine": engine, "source": source, "reading": reading}
     return PreparedComparison(settings=study.settings, data=study.load(), **own)
 
 
@@ -165,6 +169,8 @@ def compare(
     seeds: int | None = None,
     output: str | Path | None = None,
     workers: int | None = None,
+    engine: str = "local",
+    device: str = "auto",
     progress: bool = True,
     **settings: Any,
 ) -> Study:
@@ -185,8 +191,11 @@ def compare(
         seeds: How many replicates of the whole procedure; by default as many as fit, five at least.
         output: The folder of the study; by default one below ``studies`` that is free.
         workers: How many processes train; by default one a core.
+        engine: ``local``, processes of this machine, or ``ray``, a cluster (``ray_address``).
+        device: ``auto``, ``cpu``, ``cuda``, ``cuda:1`` or ``mps``.
         progress: Whether to show a progress bar.
-        **settings: All others, such as ``recipe``, ``trials``, ``metric``, ``minutes``, ``epochs`` or ``keep``.
+        **settings: All others, such as ``recipe``, ``trials``, ``metric``, ``minutes``, ``epochs`` or ``keep``, and
+            ``ray_address``, ``trial_cpus`` and ``trial_gpus`` of where it is trained.
 
     Returns:
         The study, with its results.
@@ -206,16 +215,18 @@ def compare(
     own = {name: make_objective(loss) if isinstance(loss, str) else loss for name, loss in named.items() if loss != name}
     if train is None:
         data, settings = brought_data(data, settings)
-    given = {"losses": list(named) or None, "noise": noise, "seeds": seeds, **settings}
+    workplace, others = take_workplace({"workers": workers, "engine": engine, "device": device, **settings})
+    given = {"losses": list(named) or None, "noise": noise, "seeds": seeds, **others}
     plan = _plan(data, model, train, given)
     plan.check_objectives(own)
-    brought: dict[str, Any] = {"output": Path(output) if output else None, "losses": own, "workers": workers}
+    where = {"output": Path(output) if output else None, "engine": workplace.make_engine()}
+    brought: dict[str, Any] = {"losses": own, **where}
     if plan.is_own:
         comparison = _by_function(plan, train or function_from(plan.data), **brought)
     else:
         source = plan.data if data is None else data
         with texts_display() if progress else nullcontext() as on_texts:
-            read = read_data(source, plan.loading, on_texts=on_texts)
+            read = read_data(source, plan.loading, on_texts=on_texts, device=workplace.device_here())
         comparison = _with_model(plan, read, build=model if callable(model) else None, source=source, **brought)
     with progress_display() if progress else nullcontext() as display:
         return comparison.train(display)

@@ -7,19 +7,18 @@ the rest.
 import os
 import platform
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from threading import Lock
 from typing import Any, ClassVar
 
 from torch import nn
 
 from lossmith import __version__
-from lossmith.expressions.limits import is_whole
-from lossmith.expressions.quotes import quote
 from lossmith.objectives.objective import Objective
 from lossmith.recipes import recipe_named
 from lossmith.statistics.wording import counted, spoken
@@ -29,10 +28,15 @@ from lossmith.studies.design.settings import FEWEST_SEEDS, Settings
 from lossmith.studies.design.settings_words import command, deviations
 from lossmith.studies.progress import ProgressDisplay
 from lossmith.studies.protocol.procedure import Procedure, ReplicateTrainer
+from lossmith.studies.protocol.side_by_side import side_by_side
 from lossmith.studies.storage.store import Store, StoreError
 from lossmith.studies.storage.stored_study import stored_settings
 from lossmith.studies.study import FILE, REPORT, Study
+from lossmith.studies.tracking.tracker import TrackedStudy, check_installed
+from lossmith.studies.tracking.tracking import Tracking
 from lossmith.theory.one_thread import one_thread
+from lossmith.training.engines.engine import Engine
+from lossmith.training.engines.local import LocalEngine
 
 __all__ = ["Comparison"]
 
@@ -45,11 +49,11 @@ class Comparison(ABC):
     folder: Path
     losses: Mapping[str, nn.Module | Objective] = field(default_factory=dict)
     """Losses that the user brought, by the name they have in the settings."""
-    workers: int | None = None
+    engine: Engine = field(default_factory=LocalEngine)
+    """What runs the trainings."""
 
     def __post_init__(self) -> None:
-        if self.workers is not None and (not is_whole(self.workers) or self.workers < 1):
-            raise ValueError(f"compare: workers must be a whole number >= 1, got {quote(self.workers)}.")
+        check_installed(self.settings.track)
 
     @property
     @abstractmethod
@@ -100,19 +104,66 @@ class Comparison(ABC):
         """Train every run that the study lacks, replicate by replicate, and return the study."""
         display = display or ProgressDisplay()
         store = self._store()
+        tracking = self._tracking(store, display)
         try:
             missing = [seed for seed in range(self.settings.seeds) if not self._is_finished(seed, store)]
             if missing:
                 display.start("training", len(missing) * trainings_of(self.settings), stores=True)
+            self.train_replicates(missing, store, display, tracking)
+        except BaseException as end:
+            tracking.end()
+            if isinstance(end, KeyboardInterrupt):
+                raise KeyboardInterrupt(f"stopped; {self._kept(store)}") from None
+            if isinstance(end, ChildProcessError):
+                raise ChildProcessError(f"{end} {self._kept(store)}") from end
+            raise
+        finally:
+            self.engine.close()
+        study = self.study()
+        tracking.end(study)
+        return study
+
+    def _tracking(self, store: Store, display: ProgressDisplay) -> Tracking:
+        """Return the trackers of the study, which know it again where it goes on."""
+        tracking = Tracking(self.settings.track, display.note)
+        known: dict[str, str] = store.meta("tracked") or {}
+        told = {"data": self.settings.data or self.name, **self.settings.flat()}
+        tracking.begin(
+            TrackedStudy(self.folder.name, self.folder, told), known, lambda name, known_as: _remember(store, name, known_as)
+        )
+        return tracking
+
+    def train_replicates(self, seeds: Sequence[int], store: Store, display: ProgressDisplay, tracking: Tracking) -> None:
+        """Do what some replicates lack, as many at a time as the engine has room for.
+
+        Args:
+            seeds: The replicates.
+            store: The study's file.
+            display: Shows how far it is.
+            tracking: Is told what was found.
+        """
+        turn = Lock()
+
+        def work(seed: int) -> None:
             # Others compute. On a busy machine, waking threads for the small things done here took ten times as long as training.
             with one_thread():
-                for seed in missing:
-                    Procedure(self.settings, seed, store, display, self.trainer(seed, store)).run()
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"stopped; {self._kept(store)}") from None
-        except ChildProcessError as death:
-            raise ChildProcessError(f"{death} {self._kept(store)}") from death
-        return self.study()
+                with turn:
+                    trainer = self.trainer(seed, store)
+                Procedure(self.settings, seed, store, display, trainer, turn, tracking).run()
+
+        if seeds:
+            side_by_side(work, seeds, min(self.replicates_at_once(), len(seeds)), self.engine.stop)
+
+    def replicates_at_once(self) -> int:
+        """Return how many replicates it takes to give all that the engine has something to do."""
+        if self.engine.replicates == 1:
+            return 1
+        needed = -(-self.engine.slots(self.settings.processes) // self.tasks_of_replicate())
+        return min(needed, self.engine.replicates)
+
+    @abstractmethod
+    def tasks_of_replicate(self) -> int:
+        """Return about how many tasks a replicate has that do not wait for one another."""
 
     def _is_finished(self, seed: int, store: Store) -> bool:
         choices = store.choices()
@@ -203,6 +254,11 @@ class Comparison(ABC):
         return f"{done}. Go on with: lossmith resume {self.folder}"
 
 
+def _remember(store: Store, tracker: str, known_as: str) -> None:
+    """Keep by what a tracker knows the study."""
+    store.set_meta("tracked", {**(store.meta("tracked") or {}), tracker: known_as})
+
+
 def _given_settings_text(settings: Settings) -> str:
     """Return the learning rate and weight decay of each loss, where there is only one."""
     if not settings.gives_rates:
@@ -233,7 +289,7 @@ def _what_is_tuned(settings: Settings) -> str:
 
 def _extends(value: Any, stored: Any, name: str) -> bool:
     """Return whether a setting is what it was, or more of it where more can be added."""
-    if name == "cache":  # makes no difference to what is found
+    if name in ("cache", "track"):  # make no difference to what is found
         return True
     if name == "seeds":
         return bool(value >= stored)

@@ -21,6 +21,7 @@ from lossmith.studies.study import Study
 from lossmith.theory.fitting import fitted_to_classes
 from lossmith.training.job import Build
 from lossmith.training.recipe import Recipe
+from lossmith.training.stacks.composition import LARGEST_RACE
 
 __all__ = ["PreparedComparison"]
 
@@ -87,11 +88,17 @@ class PreparedComparison(Comparison):
         if seed == 1 and store.meta("overlap") is None:
             found = overlap_of(self.data, data)
             store.set_meta("overlap", [found.ratio, found.rows])
-        return PreparedReplicate(self.settings, data, seed, self.losses, self.build, self.workers)
+        return PreparedReplicate(self.settings, data, seed, self.losses, self.build, self.engine)
+
+    def tasks_of_replicate(self) -> int:
+        """Return about how many stacks there are, with the classical models of each noise beside them."""
+        settings = self.settings
+        runs = len(settings.losses) * len(settings.tuned_noise) * settings.trials_of_a_cell
+        return -(-runs // LARGEST_RACE) + len(settings.noise) * settings.references
 
     def make_plan(self, asked: Recipe) -> None:
         """Measure what the study costs, and fill in what the user left open so that it fits into the time there is."""
-        cost = measured_cost(self.settings, self.data, self.objectives(), build=self.build, workers=self.workers)
+        cost = measured_cost(self.settings, self.data, self.objectives(), build=self.build, engine=self.engine)
         self.plan = plan_in_time(self.settings, cost, asked=asked)
         self.settings = self.plan.settings
 

@@ -1,17 +1,28 @@
-"""How far a study has come: a live display on a terminal, plain lines elsewhere."""
+"""How far a study has come: a live display on a terminal or in a notebook, plain lines elsewhere."""
 
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TextIO
+from html import escape
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-__all__ = ["PlainProgress", "ProgressDisplay", "TerminalProgress", "duration", "progress_display", "texts_display"]
+__all__ = [
+    "NotebookProgress",
+    "PlainProgress",
+    "ProgressDisplay",
+    "TerminalProgress",
+    "duration",
+    "in_notebook",
+    "progress_display",
+    "texts_display",
+]
 
 SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BETWEEN_CHANGES = 0.5  # each is a message to the browser, and may be saved with the notebook
 
 
 class ProgressDisplay:
@@ -131,9 +142,65 @@ class TerminalProgress(ProgressDisplay):
         self.bar.console.print(line, highlight=False, markup=False)
 
 
+class NotebookProgress(ProgressDisplay):
+    """One output that changes in place: a bar for each part of the work, and the notes above them. It needs IPython alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._notes: list[str] = []
+        self._finished: list[str] = []
+        self._what = ""
+        self._last = 0.0
+        self._handle: Any = None
+
+    def start(self, what: str, runs: float, *, stores: bool = False, unit: str = "runs") -> None:
+        """Begin a bar below the others."""
+        if self._what:
+            self._finished.append(self._bar())
+        super().start(what, runs, stores=stores, unit=unit)
+        self._what = what
+        self._show(now=True)
+
+    def advance(self, runs: float) -> None:
+        """Move the bar."""
+        super().advance(runs)
+        self._show(now=self.done >= self.total)
+
+    def store(self, runs: int = 1) -> None:
+        """Count the runs."""
+        super().store(runs)
+        self._show()
+
+    def note(self, line: str) -> None:
+        """Write a line above the bars."""
+        self._notes.append(f"<div>{escape(line)}</div>")
+        self._show(now=True)
+
+    def _bar(self) -> str:
+        words = ", ".join(filter(None, (self.progress_text(), self.speed_and_rest())))
+        bar = f'<progress max="{max(self.total, 1e-9):g}" value="{self.done:g}" style="width: 14em"></progress>'
+        return f"<div>{escape(self._what)} {bar} {escape(words)}</div>"
+
+    def _show(self, *, now: bool = False) -> None:
+        """Change what is shown, unless that was done a moment ago."""
+        if not now and time.monotonic() - self._last < SECONDS_BETWEEN_CHANGES:
+            return
+        self._last = time.monotonic()
+        from IPython.display import HTML, display
+
+        shown = HTML("".join([*self._notes, *self._finished, self._bar() if self._what else ""]))
+        if self._handle is None:
+            self._handle = display(shown, display_id=True)
+        else:
+            self._handle.update(shown)
+
+
 @contextmanager
 def progress_display(stream: TextIO | None = None) -> Iterator[ProgressDisplay]:
-    """Show progress on the standard error stream, as a live bar if that is a terminal."""
+    """Show progress below the cell of a notebook, or on the standard error stream, as a live bar if that is a terminal."""
+    if stream is None and in_notebook():
+        yield NotebookProgress()
+        return
     stream = stream or sys.stderr
     if not stream.isatty():
         yield PlainProgress(stream)
@@ -157,6 +224,12 @@ def texts_display(stream: TextIO | None = None) -> Iterator[Callable[[int, int],
             display.advance(done - display.done)
 
         yield on_texts
+
+
+def in_notebook() -> bool:
+    """Return whether a cell of a notebook runs: IPython is there already, and has a kernel that shows what it is given."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
 
 
 def duration(seconds: float) -> str:

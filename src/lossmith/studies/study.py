@@ -13,6 +13,7 @@ from lossmith.statistics.wording import counted
 from lossmith.studies.answer import answer_of
 from lossmith.studies.findings import Analysis
 from lossmith.studies.protocol.replicates import Replicates
+from lossmith.studies.shown import ResultTable, ShownStudy
 from lossmith.studies.storage.kept_runs import KeptRuns
 from lossmith.studies.storage.old_format import OLD_PROTOCOL, OldStore, open_store
 from lossmith.studies.storage.run_frames import RunFrames
@@ -31,7 +32,7 @@ FILE = "study.sqlite"
 REPORT = "report.html"
 
 
-class Study(KeptRuns):
+class Study(KeptRuns, ShownStudy):
     """The results of a comparison, read from its folder. It may still be running.
 
     Args:
@@ -107,6 +108,11 @@ class Study(KeptRuns):
         """One row for each classical model, noise and replicate."""
         return self._frames.references()
 
+    @property
+    def curves(self) -> pd.DataFrame:
+        """One row for each epoch of each run that counts: the columns that tell a run, ``epoch``, and a column for each curve."""
+        return self._frames.curves()
+
     def table(self, measure: str = "accuracy") -> pd.DataFrame:
         """Return mean and standard error over the replicates: a row for each loss, a column for each noise.
 
@@ -114,20 +120,14 @@ class Study(KeptRuns):
             measure: A column of :attr:`results`.
 
         Returns:
-            Text in every cell, in the order of the settings.
+            Text in every cell, in the order of the settings. A notebook shows it as the report does, with what is best in bold.
 
         Raises:
             ValueError: If there is no such measure.
         """
-        return self._frames.table(measure)
-
-    def curves(self) -> pd.DataFrame:
-        """Return one row for each epoch of each run that counts.
-
-        Returns:
-            The columns that tell a run, ``epoch``, and a column for each curve.
-        """
-        return self._frames.curves()
+        table = ResultTable(self._frames.table(measure))
+        table.measure, table.study = measure, self
+        return table
 
     def load(self, seed: int = 0) -> PreparedData:
         """Read the data again, and make sure that it is the same.

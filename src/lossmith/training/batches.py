@@ -47,7 +47,7 @@ class Batches:
             A batch for each run at a time.
         """
         order = torch.stack([torch.randperm(len(self.rows), generator=own) for own in self.generators])
-        for chosen in torch.split(order, self.size, 1)[: len(self)]:
+        for chosen in torch.split(order.to(self.rows.device), self.size, 1)[: len(self)]:
             yield Batch(self._inputs(chosen), self.labels.gather(1, chosen))
 
     def _inputs(self, chosen: Tensor) -> Inputs:
@@ -81,7 +81,8 @@ class Mixup:
 
     def __call__(self, batch: Batch) -> Batch:
         """Return the mixed batch, whose targets are probabilities."""
-        share = torch.tensor([draw.beta(self.alpha, self.alpha) for draw in self._draws], dtype=batch.inputs.dtype)
+        drawn = torch.tensor([draw.beta(self.alpha, self.alpha) for draw in self._draws], dtype=batch.inputs.dtype)
+        share = drawn.to(batch.target.device)
         target = F.one_hot(batch.target, self.num_classes).to(batch.inputs.dtype)
         if isinstance(batch.inputs, SparseRows):
             return Batch(_mixed_rows(batch.inputs, share[0]), _mixed(target, share))
@@ -102,7 +103,7 @@ def _mixed(rows: Tensor, share: Tensor) -> Tensor:
 
 def _mixed_rows(rows: SparseRows, share: Tensor) -> SparseRows:
     """Return rows that list their own entries and those of their partner."""
-    order = torch.arange(len(rows))
+    order = torch.arange(len(rows), device=rows.device)
     both = rows[torch.stack([order, order.flip(0)], 1).flatten()]
     shares = torch.stack([share, 1 - share]).repeat(len(rows)).repeat_interleave(both.starts.diff())
     return SparseRows(both.starts[::2], both.columns, both.values * shares, rows.width)

@@ -9,20 +9,24 @@ import torch
 from torch import Tensor
 
 from lossmith.data.prepared import PreparedData
+from lossmith.data.sparse_rows import Inputs
 from lossmith.training.augmentation.augmentation import NONE, Augmentation
 from lossmith.training.batches import Batch, Batches, Mixup
 from lossmith.training.checks import check_stack
+from lossmith.training.devices import CPU, is_accelerator, precise
 from lossmith.training.job import Build, Job
 from lossmith.training.learning_rate_schedules import Moment, make_learning_rate_schedule
 from lossmith.training.race import Race, Score
 from lossmith.training.recipe import Recipe, Trained
-from lossmith.training.records import Answers, Record, epoch_shares, rows_of_curves
+from lossmith.training.records import Record, answers_of, epoch_shares, tested_rows
 from lossmith.training.seeds import seeded
 from lossmith.training.stacks.built_model import build_model
 from lossmith.training.stacks.composition import by_seed
+from lossmith.training.stacks.lazy_adamw import can_be_lazy
 from lossmith.training.stacks.optimizers import OPTIMIZERS
+from lossmith.training.stacks.stackable import can_be_stacked
 from lossmith.training.stacks.stacked_losses import StackedLosses, loss_key, predict_proba
-from lossmith.training.stacks.stacked_model import StackedModel, can_be_stacked
+from lossmith.training.stacks.stacked_model import StackedModel
 
 __all__ = ["OnEpoch", "Training", "train_stack"]
 
@@ -38,6 +42,7 @@ def train_stack(
     build: Build | None = None,
     race: Race | None = None,
     on_epoch: OnEpoch | None = None,
+    device: torch.device = CPU,
 ) -> list[Trained]:
     """Train runs of one architecture as one model where that can be done, and return what each gave, in their order.
 
@@ -50,6 +55,7 @@ def train_stack(
         build: Makes a user's own model in place of the recipe's.
         race: Which trials of a cell go on to the end; all of them without.
         on_epoch: Called after each epoch.
+        device: What they are trained on.
 
     Returns:
         What each run gave.
@@ -61,7 +67,8 @@ def train_stack(
     together = len(jobs) < 2 or can_be_stacked(build_model(jobs[0], data, recipe, build), data)
     order = sorted(range(len(jobs)), key=lambda number: loss_key(jobs[number]))
     parts = list(by_seed(jobs, order, data).values()) if together else [[number] for number in order]
-    trainings = [Training([jobs[number] for number in part], data, recipe, build, on_epoch) for part in parts]
+    inputs = data.inputs.to(device)
+    trainings = [Training([jobs[number] for number in part], data, recipe, build, on_epoch, inputs=inputs) for part in parts]
     first = recipe.epochs if race is None else min(race.epoch, recipe.epochs)
     for training in trainings:
         training.run_epochs(1, first)
@@ -86,29 +93,38 @@ class Training:
     """A stack in training: see :func:`train_stack`. Whatever has a row for each run has one only for the runs that are active."""
 
     def __init__(
-        self, jobs: Sequence[Job], data: PreparedData, recipe: Recipe, build: Build | None, on_epoch: OnEpoch | None
+        self,
+        jobs: Sequence[Job],
+        data: PreparedData,
+        recipe: Recipe,
+        build: Build | None,
+        on_epoch: OnEpoch | None,
+        *,
+        inputs: Inputs,
     ) -> None:
         self.jobs, self.data, self.recipe, self.on_epoch = jobs, data, recipe, on_epoch
+        self.inputs = inputs
+        """Those of the data, on the device where everything is computed."""
+        self.device = inputs.device
         seeds = [job.seed for job in jobs]
-        lazily = data.is_sparse and recipe.optimizer == "adamw" and not (recipe.averaging or recipe.clipping)
         built = [build_model(job, data, recipe, build) for job in jobs]
-        self.model = StackedModel(built, seeds, recipe.precision, lazily=lazily)
+        self.model = StackedModel(built, seeds, recipe.precision, lazily=can_be_lazy(recipe, inputs), device=self.device)
         options = {"momentum": recipe.momentum, "nesterov": recipe.nesterov} if recipe.optimizer == "sgd" else {}
         self.optimizer = OPTIMIZERS[recipe.optimizer](self.model.parameters, self.model.decay, **options)
-        self.losses = StackedLosses(jobs, recipe.epochs)
-        tested = _evenly_spaced(data.test, rows_of_curves(len(data.train), len(data.test)))
-        self.answers = _answers(jobs, data, tested)
-        self.batches = Batches(data.inputs, data.train, self.answers.train, seeds, recipe.batch_size)
-        self.augmentation = Augmentation(recipe.augment, seeds, data) if recipe.augment != NONE else None
+        self.losses = StackedLosses(jobs, recipe.epochs, self.device)
+        tested = tested_rows(data)
+        self.answers = answers_of(jobs, data, tested).to(self.device)
+        self.batches = Batches(inputs, data.train.to(self.device), self.answers.train, seeds, recipe.batch_size)
+        self.augmentation = Augmentation(recipe.augment, seeds, data, self.device) if recipe.augment != NONE else None
         self.mixup = Mixup(recipe.mixup, seeds, data.num_classes) if recipe.mixup else None
         self.schedule = make_learning_rate_schedule(recipe.schedule)
-        self.rates = torch.tensor([[job.run.learning_rate] for job in jobs])
+        self.rates = torch.tensor([[job.run.learning_rate] for job in jobs]).to(self.device)
         self.average: Tensor | None = None
         self.records = [Record() for _ in jobs]
         self.chosen = self.model.weights.clone()
         """The weights whose predictions count, of all runs."""
         self.active = list(range(len(jobs)))
-        self.rows = torch.cat([data.train, data.validation, tested])
+        self.rows = torch.cat([data.train, data.validation, tested]).to(self.device)
 
     def run_epochs(self, first: int, last: int) -> None:
         """Train from one epoch to another, both included, as long as any run is active."""
@@ -139,7 +155,7 @@ class Training:
         Returns:
             The mean loss of each run, ``(runs,)``.
         """
-        total, rows = torch.zeros(len(self.active), dtype=torch.double), 0
+        total, rows = torch.zeros(len(self.active), dtype=precise(self.device), device=self.device), 0
         self.model.template.train()
         for number, batch in enumerate(map(self._changed, self.batches.epoch())):
             rates = self.rates * self.schedule.factor(Moment(epoch - 1, number, len(self.batches), self.recipe.epochs))
@@ -155,7 +171,7 @@ class Training:
 
     def _step(self, batch: Batch, rates: Tensor) -> Tensor:
         """Return the losses of one batch, after learning from it."""
-        total = torch.zeros(len(self.active))
+        total = torch.zeros(len(self.active), device=self.device)
         for turn in range(self.losses.passes):
             losses = self._finite_losses(self.model.logits(batch.inputs), batch, turn)
             self.optimizer.step(self._clipped(self.model.gradient(losses)), rates)
@@ -173,8 +189,11 @@ class Training:
         return gradient.mul_((self.recipe.clipping / norms.clamp_min(1e-30)).clamp_max_(1.0))
 
     def _finite_losses(self, logits: Tensor, batch: Batch, turn: int) -> Tensor:
-        """Keep logits that are not finite from losses that refuse them: what such a run loses is NaN."""
-        if math.isfinite(logits.detach().sum().item()):
+        """Keep logits that are not finite from losses that refuse them: what such a run loses is NaN.
+
+        To look at logits on an accelerator would mean to wait for it in every step.
+        """
+        if not is_accelerator(self.device) and math.isfinite(logits.detach().sum().item()):
             return self.losses(logits, batch, turn)
         finite = logits.detach().isfinite().flatten(1).all(1)
         losses = self.losses(torch.where(finite.view(-1, 1, 1), logits, 0.0), batch, turn)
@@ -189,7 +208,7 @@ class Training:
     def _write_down(self, epoch: int, losses: Tensor, seconds: float) -> None:
         start = time.perf_counter()
         weights = self.model.weights if self.average is None else self.average
-        predicted = self.model.classes(self.data.inputs, self.rows, weights)
+        predicted = self.model.classes(self.inputs, self.rows, weights)
         finite = (losses.isfinite() & (predicted >= 0).all(1)).tolist()
         shares = {name: values.tolist() for name, values in epoch_shares(predicted, self.answers).items()}
         curves = {"train_loss": losses.tolist(), **shares}
@@ -222,7 +241,7 @@ class Training:
     def scores(self, score: Score) -> list[float]:
         """Return how each run does on its validation rows; NaN for one that diverged."""
         found = [math.nan] * len(self.jobs)
-        labels = self.answers.validation.numpy()
+        labels = self.answers.validation.cpu().numpy()
         for row, (run, probabilities) in enumerate(zip(self.active, self._validation(self.active), strict=True)):
             found[run] = score(probabilities, labels[row])
         return found
@@ -236,8 +255,8 @@ class Training:
 
     def _validation(self, runs: Sequence[int]) -> list[np.ndarray]:
         """Return the probabilities that some runs give to the validation rows."""
-        logits = self.model.predict(self.data.inputs, self.data.validation, self.chosen[list(runs)])
-        return [predict_proba(self.jobs[run].objective, own).numpy() for run, own in zip(runs, logits, strict=True)]
+        logits = self.model.predict(self.inputs, self.data.validation.to(self.device), self.chosen[list(runs)])
+        return [predict_proba(self.jobs[run].objective, own).numpy() for run, own in zip(runs, logits.cpu(), strict=True)]
 
     def _go_on_with(self, going: list[int]) -> None:
         if len(going) == len(self.active):
@@ -257,9 +276,9 @@ class Training:
 
     def results(self) -> list[Trained]:
         """Return what each run gave."""
-        inputs, rows = self.data.inputs, self.data.test
-        logits = self.model.predict(inputs, rows, self.chosen)
-        features = self.model.features(inputs, rows, self.chosen) if "features" in self.recipe.keep else None
+        inputs, rows = self.inputs, self.data.test.to(self.device)
+        logits = self.model.predict(inputs, rows, self.chosen).cpu()
+        features = self.model.features(inputs, rows, self.chosen).cpu() if "features" in self.recipe.keep else None
         validation = self._validation(range(len(self.jobs)))
         return [
             Trained(
@@ -274,22 +293,7 @@ class Training:
                 stopped=record.stopped,
                 stands_for=record.stands_for,
                 test_features=None if features is None else features[number].numpy(),
-                weights=self.model.state_dict(self.chosen[number]) if "weights" in self.recipe.keep else {},
+                weights=self.model.state_dict(self.chosen[number].cpu()) if "weights" in self.recipe.keep else {},
             )
             for number, (job, record) in enumerate(zip(self.jobs, self.records, strict=True))
         ]
-
-
-def _evenly_spaced(rows: Tensor, count: int) -> Tensor:
-    """Return so many of the rows, from all parts alike."""
-    return rows[torch.arange(count) * len(rows) // max(1, count)]
-
-
-def _answers(jobs: Sequence[Job], data: PreparedData, tested: Tensor) -> Answers:
-    truth = data.labels if data.true_labels is None else data.true_labels
-    return Answers(
-        train=torch.stack([job.train_labels for job in jobs]),
-        truth=truth[data.train],
-        validation=torch.stack([job.validation_labels for job in jobs]),
-        test=truth[tested],
-    )

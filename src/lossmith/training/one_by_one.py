@@ -15,6 +15,8 @@ from typing import Any
 import torch
 
 from lossmith.data.prepared import PreparedData
+from lossmith.data.sparse_rows import Inputs
+from lossmith.training.devices import CPU
 from lossmith.training.job import Job
 from lossmith.training.loop import OnEpoch, Training
 from lossmith.training.race import Race
@@ -32,6 +34,7 @@ def train_one_by_one(
     *,
     race: Race | None = None,
     on_epoch: OnEpoch | None = None,
+    device: torch.device = CPU,
 ) -> list[Trained]:
     """Train runs with one of them in memory at a time, and return what each gave, in their order.
 
@@ -42,11 +45,12 @@ def train_one_by_one(
         waiting: The folder where runs wait, each in a file of its own; what is there already is not trained again.
         race: Which trials of a cell go on to the end; all of them without.
         on_epoch: Called after each epoch.
+        device: What they are trained on.
 
     Returns:
         What each run gave.
     """
-    runs = [_Lone(job, data, recipe, waiting, on_epoch) for job in jobs]
+    runs = [_Lone(job, data, recipe, waiting, on_epoch, data.inputs.to(device)) for job in jobs]
     first = recipe.epochs if race is None else min(race.epoch, recipe.epochs)
     standing = [1.0] * len(runs)
     if race is not None and first < recipe.epochs:
@@ -73,6 +77,8 @@ class _Lone:
     recipe: Recipe
     waiting: Path
     on_epoch: OnEpoch | None
+    inputs: Inputs
+    """Those of the data, on the device where everything is computed."""
 
     @property
     def _file(self) -> Path:
@@ -109,7 +115,7 @@ class _Lone:
         return training
 
     def _restored(self, known: dict[str, Any] | None) -> Training:
-        training = Training([self.job], self.data, self.recipe, None, self.on_epoch)
+        training = Training([self.job], self.data, self.recipe, None, self.on_epoch, inputs=self.inputs)
         if known is not None:
             _restore(training, known)
         return training
@@ -155,7 +161,7 @@ def _restore(training: Training, state: dict[str, Any]) -> None:
         training.records[0] = Record(**state["record"])
         return
     training.model.weights.copy_(state["weights"])
-    training.average = state["average"]
+    training.average = None if state["average"] is None else state["average"].to(training.device)
     training.optimizer.steps = state["steps"]
     for name, tensor in training.optimizer.state.items():
         tensor.copy_(state["optimizer"][name])

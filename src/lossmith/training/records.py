@@ -1,14 +1,18 @@
 """What is written down about each run while a stack is trained."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from lossmith.data.prepared import PreparedData
+from lossmith.training.devices import precise
+from lossmith.training.job import Job
 from lossmith.training.recipe import CURVES
 
-__all__ = ["Answers", "Record", "epoch_shares", "rows_of_curves"]
+__all__ = ["Answers", "Record", "answers_of", "epoch_shares", "rows_of_curves", "tested_rows"]
 
 FEWEST_OF_CURVES = 500
 
@@ -53,6 +57,17 @@ class Answers:
     test: Tensor
     """``(rows,)``"""
 
+    def to(self, device: torch.device) -> "Answers":
+        """Return the labels on a device.
+
+        Args:
+            device: Where predictions are.
+
+        Returns:
+            The same labels.
+        """
+        return Answers(*(labels.to(device) for labels in (self.train, self.truth, self.validation, self.test)))
+
     def keep(self, runs: Tensor) -> "Answers":
         """Return the labels of some of the runs.
 
@@ -83,6 +98,39 @@ def rows_of_curves(train_rows: int, test_rows: int) -> int:
     return min(test_rows, max(train_rows, FEWEST_OF_CURVES))
 
 
+def tested_rows(data: PreparedData) -> Tensor:
+    """Return the test rows that are looked at after every epoch, from all parts alike.
+
+    Args:
+        data: What is trained on.
+
+    Returns:
+        Row numbers.
+    """
+    count = rows_of_curves(len(data.train), len(data.test))
+    return data.test[torch.arange(count) * len(data.test) // max(1, count)]
+
+
+def answers_of(jobs: Sequence[Job], data: PreparedData, tested: Tensor) -> Answers:
+    """Return the labels by which runs are judged after every epoch.
+
+    Args:
+        jobs: The runs, with their labels.
+        data: What they are trained on.
+        tested: The test rows that are looked at.
+
+    Returns:
+        The labels.
+    """
+    truth = data.labels if data.true_labels is None else data.true_labels
+    return Answers(
+        train=torch.stack([job.train_labels for job in jobs]),
+        truth=truth[data.train],
+        validation=torch.stack([job.validation_labels for job in jobs]),
+        test=truth[tested],
+    )
+
+
 def epoch_shares(predicted: Tensor, answers: Answers) -> dict[str, Tensor]:
     """Return the shares of an epoch, one for each run, of the classes ``(runs, rows)`` predicted for all three splits in turn.
 
@@ -107,4 +155,4 @@ def epoch_shares(predicted: Tensor, answers: Answers) -> dict[str, Tensor]:
 def _share(hits: Tensor, among: Tensor | None = None) -> Tensor:
     """Return the share of hits, NaN where there is nothing to hit."""
     count = among.sum(1) if among is not None else torch.tensor(hits.shape[1])
-    return hits.sum(1).double() / count
+    return hits.sum(1).to(precise(hits.device)) / count

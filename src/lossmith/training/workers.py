@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import torch
+
 from lossmith.data.prepared import PreparedData
 from lossmith.training.checks import check_jobs, check_recipe
-from lossmith.training.crew import in_processes
+from lossmith.training.devices import CPU
+from lossmith.training.engines.engine import Engine, Shared
+from lossmith.training.engines.local import Here, LocalEngine
 from lossmith.training.job import Build, Job
 from lossmith.training.loop import OnEpoch, train_stack
 from lossmith.training.one_by_one import train_one_by_one
@@ -44,6 +48,8 @@ def train_all(
     race: Race | None = None,
     workers: int | None = None,
     threads: int = 1,
+    engine: Engine | None = None,
+    alone: bool = False,
     finished: Collection[Run] = (),
     on_progress: OnProgress | None = None,
 ) -> Generator[Trained, None, None]:
@@ -60,6 +66,8 @@ def train_all(
         race: Which trials of a cell go on to the end; all of them without. A cell is then trained by one process.
         workers: How many processes; by default as many as the machine has processors. With 1, all is done in this process.
         threads: How many threads each process computes with.
+        engine: What runs the stacks, in place of so many processes with so many threads on this machine.
+        alone: Whether a stack takes a whole machine, with all its processors.
         finished: Runs to leave out. They still count when runs are put into stacks: an interrupted study arrives at the numbers
             that it would have given anyway.
         on_progress: Called after each epoch of a stack.
@@ -71,8 +79,9 @@ def train_all(
         ChildProcessError: If a worker process died; one line says in which stack.
         ValueError: If the recipe or a job does not suit the data.
     """
-    tasks = stack_tasks(jobs, data, recipe, build=build, race=race, finished=finished)
-    return _all_but(set(finished), in_processes(tasks, on_progress or _ignore, workers=workers, threads=threads))
+    engine = engine or LocalEngine(workers, cpus=threads)
+    tasks = stack_tasks(jobs, data, recipe, build=build, race=race, finished=finished, shared=engine.share(data))
+    return _all_but(set(finished), engine.run(tasks, on_progress or _ignore, alone=alone))
 
 
 def _all_but(done: Collection[Run], stacks: Generator[list[Trained], None, None]) -> Generator[Trained, None, None]:
@@ -90,29 +99,30 @@ class StackTask:
 
     number: int
     jobs: list[Job]
-    data: PreparedData
+    data: Shared[PreparedData]
     recipe: Recipe
     build: Build | None
     race: Race | None
     waiting: Path | None = None
     """Where runs wait that train one by one; None where they train together."""
 
-    def __call__(self, say: OnProgress) -> list[Trained]:
+    def __call__(self, say: OnProgress, device: torch.device = CPU) -> list[Trained]:
         """Train the stack, and tell of every epoch."""
 
         def on_epoch(runs: int, epoch: int) -> None:
             say(Progress(self.number, runs, epoch, self.recipe.epochs))
 
         with PeakMemory() as memory:
-            found = self._trained(on_epoch)
+            found = self._trained(on_epoch, device)
         for trained in found:
             trained.memory = memory.bytes / len(found)
         return found
 
-    def _trained(self, on_epoch: OnEpoch) -> list[Trained]:
+    def _trained(self, on_epoch: OnEpoch, device: torch.device) -> list[Trained]:
+        data = self.data.get()
         if self.waiting is not None:
-            return train_one_by_one(self.jobs, self.data, self.recipe, self.waiting, race=self.race, on_epoch=on_epoch)
-        return train_stack(self.jobs, self.data, self.recipe, build=self.build, race=self.race, on_epoch=on_epoch)
+            return train_one_by_one(self.jobs, data, self.recipe, self.waiting, race=self.race, on_epoch=on_epoch, device=device)
+        return train_stack(self.jobs, data, self.recipe, build=self.build, race=self.race, on_epoch=on_epoch, device=device)
 
 
 def stack_tasks(
@@ -124,8 +134,9 @@ def stack_tasks(
     race: Race | None = None,
     finished: Collection[Run] = (),
     waiting: Path | None = None,
+    shared: Shared[PreparedData] | None = None,
 ) -> list[StackTask]:
-    """Return the stacks that the jobs make up, for :func:`lossmith.training.crew.in_processes`.
+    """Return the stacks that the jobs make up, as tasks of an engine.
 
     Args:
         jobs: The runs, with their objectives and labels.
@@ -135,6 +146,7 @@ def stack_tasks(
         race: Which trials of a cell go on to the end; all of them without.
         finished: Runs to leave out, where that leaves a whole stack out.
         waiting: Where runs wait, if they are to train one by one.
+        shared: The data as an engine hands it to its workers.
 
     Returns:
         A task for each stack that is left.
@@ -148,4 +160,5 @@ def stack_tasks(
     numbers = compose_stacks(jobs, data, recipe, build, by_cell=race is not None)
     stacks = [[jobs[number] for number in stack] for stack in numbers]
     left = [stack for stack in stacks if not all(job.run in done for job in stack)]
-    return [StackTask(number, stack, data, recipe, build, race, waiting) for number, stack in enumerate(left)]
+    handle = shared or Here(data)
+    return [StackTask(number, stack, handle, recipe, build, race, waiting) for number, stack in enumerate(left)]

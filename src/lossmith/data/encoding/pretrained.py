@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from lossmith.data.sources.examples import Array
 from lossmith.encoders.encoder import padded, token_lists
@@ -27,6 +28,8 @@ class TextEncoding:
     """Whether it is trained further, and hence gets tokens."""
     cache: Path
     on_texts: OnTexts | None = None
+    device: str | torch.device = "cpu"
+    """What computes vectors."""
 
     def vectors(self, texts: Sequence[str], train: Array) -> Array:
         """Return a vector for each text, with mean 0 and deviation 1 over all numbers of the training rows.
@@ -43,7 +46,7 @@ class TextEncoding:
         Raises:
             ValueError: If the encoder takes all training texts for the same.
         """
-        vectors = text_features(self.folder, texts, self.cache, self.on_texts)
+        vectors = text_features(self.folder, texts, self.cache, self.on_texts, self.device)
         vectors -= vectors[train].mean(0, dtype=np.float64).astype(np.float32)
         deviation = np.sqrt(np.mean(np.square(vectors[train], dtype=np.float64)))
         if not deviation > _ALIKE:
@@ -63,7 +66,9 @@ class TextEncoding:
         return padded(token_lists(self.folder, texts)).numpy()
 
 
-def text_encoding(encoder: Any, fine_tune: Any, cache: Any, on_texts: OnTexts | None = None) -> TextEncoding | None:
+def text_encoding(
+    encoder: Any, fine_tune: Any, cache: Any, on_texts: OnTexts | None = None, device: str | torch.device = "cpu"
+) -> TextEncoding | None:
     """Return how texts are encoded, from what the user gave, or None where no encoder was.
 
     Args:
@@ -71,6 +76,7 @@ def text_encoding(encoder: Any, fine_tune: Any, cache: Any, on_texts: OnTexts | 
         fine_tune: Whether it is trained further.
         cache: The folder where vectors are kept.
         on_texts: Called as vectors are computed.
+        device: What computes them.
 
     Returns:
         The encoding, whose folder holds all that is needed.
@@ -86,4 +92,4 @@ def text_encoding(encoder: Any, fine_tune: Any, cache: Any, on_texts: OnTexts | 
         if fine_tune:
             raise ValueError("load_data: fine_tune needs an encoder to train further, got none.")
         return None
-    return TextEncoding(open_model_folder(encoder), bool(fine_tune), cache_folder(cache), on_texts)
+    return TextEncoding(open_model_folder(encoder), bool(fine_tune), cache_folder(cache), on_texts, device)

@@ -14,7 +14,7 @@ from lossmith.data.sources.examples import Array
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["weighted_ngrams", "word_count", "word_numbers"]
+__all__ = ["characters_of_text", "weighted_ngrams", "word_count", "word_numbers", "words_of_text"]
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 _CHARACTERS = (2, 3, 4)
@@ -57,13 +57,11 @@ def weighted_ngrams(texts: Sequence[str], train: Array) -> "csr_array":
     from scipy.sparse import csr_array, hstack, vstack
 
     step = -(-len(train) // _FITTED_TEXTS)
-    fitted = [_beginning(texts[row]) for row in train[::step]]
-    vectorizers = [_fitted_vectorizer(fitted, terms_of) for terms_of in (_words_and_pairs, _parts_of_words)]
+    fitted = [texts[row] for row in train[::step]]
+    vectorizers = [_fitted_vectorizer(fitted, terms_of) for terms_of in (words_of_text, characters_of_text)]
     blocks = (texts[start : start + _TEXTS_AT_ONCE] for start in range(0, len(texts), _TEXTS_AT_ONCE))
     # Block by block, so that there is never more than one other copy of all entries.
-    rows = (
-        hstack([own.transform(map(_beginning, block)) for own in vectorizers], format="csr", dtype=np.float32) for block in blocks
-    )
+    rows = (hstack([own.transform(block) for own in vectorizers], format="csr", dtype=np.float32) for block in blocks)
     return csr_array(vstack(list(rows), format="csr"))
 
 
@@ -81,13 +79,29 @@ def _beginning(text: str) -> str:
     return text[:_LONGEST_TEXT].lower()
 
 
-def _words_and_pairs(text: str) -> list[str]:
-    words = _WORD.findall(text)
+def words_of_text(text: str) -> list[str]:
+    """Return the words of a text and its pairs of words.
+
+    Args:
+        text: A text, of which the first 2,000 characters count.
+
+    Returns:
+        Terms, as often as they come.
+    """
+    words = _WORD.findall(_beginning(text))
     return words + [f"{first} {second}" for first, second in pairwise(words)]
 
 
-def _parts_of_words(text: str) -> list[str]:
-    return [part for word in text.split() for part in _parts(word)]
+def characters_of_text(text: str) -> list[str]:
+    """Return two to four characters within the words of a text.
+
+    Args:
+        text: A text, of which the first 2,000 characters count.
+
+    Returns:
+        Terms, as often as they come.
+    """
+    return [part for word in _beginning(text).split() for part in _parts(word)]
 
 
 @lru_cache(maxsize=100_000)

@@ -17,6 +17,7 @@ from lossmith import kernels
 from lossmith.expressions.limits import Limits
 from lossmith.expressions.printed_form import printed_call
 from lossmith.kernels import Formula, Term, Terms
+from lossmith.kernels.sharded.entering import as_given, is_spread, spread, whole_shape
 from lossmith.losses.contract.options import OPTION_CHECKS, Options, Reduction, as_class_weights, check_option_names
 from lossmith.losses.contract.reduction import along_classes, checked_denominator, output_dtype, reduce, smooth, sum_of_shares
 from lossmith.losses.contract.targets import ClassIndices, are_all_classes, are_usual, check_range, check_shapes, one_hot
@@ -155,11 +156,21 @@ class ClassificationLoss(nn.Module):
             if mean is not None:
                 return mean
         owner = type(self).__name__
+        if is_spread(logits):
+            rows, labels = spread(owner, logits, target)
+            check_shapes(owner, whole_shape(rows), whole_shape(labels), sample_weight, self.weight)
+            return as_given(self._by_formula(rows, labels, sample_weight, denominator), logits)
         check_shapes(owner, logits, target, sample_weight, self.weight)
         if sample_weight is None and kernels.reduces(logits):
             reduced = self._reduced(logits, target, denominator)
             if reduced is not None:
                 return reduced
+        return self._by_formula(logits, target, sample_weight, denominator)
+
+    def _by_formula(
+        self, logits: Tensor, target: Tensor, sample_weight: Tensor | None, denominator: float | Tensor | None
+    ) -> Tensor:
+        """Return the reduced loss, whatever is asked for."""
         batched = logits.dim() > 1
         rows, labels = (logits, target) if batched else (logits.unsqueeze(0), target.unsqueeze(0))
         rows = rows if rows.dtype in (torch.float32, torch.float64) else rows.float()

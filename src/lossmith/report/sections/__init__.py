@@ -24,25 +24,25 @@ __all__ = ["PROVENANCE", "SECTIONS", "SectionMaker"]
 
 SectionMaker = Callable[[Subject], Section | None]
 
-SECTIONS: tuple[SectionMaker, ...] = (
-    results.section,
-    differences.section,
-    tuning.section,
-    noise_levels.section,
-    learning_rates.section,
-    learning_curves.section,
-    learning_curves.false_label_section,
-    reliability.section,
-    analysis_tables.temperature_section,
-    confusion.section,
-    agreement.section,
-    analysis_tables.separation_section,
-    analysis_tables.transfer_section,
-    layer_similarity.section,
-    analysis_tables.corruption_section,
-    cost.section,
-)
-"""What comes below the answer, in order."""
+SECTIONS: dict[str, SectionMaker] = {
+    "results": results.section,
+    "differences": differences.section,
+    "tuning": tuning.section,
+    "noise": noise_levels.section,
+    "rates": learning_rates.section,
+    "curves": learning_curves.section,
+    "false-labels": learning_curves.false_label_section,
+    "calibration": reliability.section,
+    "temperature": analysis_tables.temperature_section,
+    "confusion": confusion.section,
+    "agreement": agreement.section,
+    "separation": analysis_tables.separation_section,
+    "transfer": analysis_tables.transfer_section,
+    "layers": layer_similarity.section,
+    "corruption": analysis_tables.corruption_section,
+    "cost": cost.section,
+}
+"""What comes below the answer, in order, by the name that links to it have."""
 
 PROVENANCE: SectionMaker = provenance.section
 """What was run and how to run it again; the last on the page."""

@@ -19,7 +19,7 @@ def section(subject: Subject) -> Section:
     """Return tables of all metrics, for the reader to choose from, that of the study first."""
     ordered = dict.fromkeys((subject.metric, *METRICS))
     known = [metric for metric in ordered if metric in subject.results and len(usable_results(subject.results, metric))]
-    tables = {metric_title(metric): _table(subject, metric) for metric in known}
+    tables = {metric_title(metric): table(subject, metric) for metric in known}
     return Section("results", "Results", _lead(subject), cases("Show", tables, "metric") + _notes(subject))
 
 
@@ -33,7 +33,16 @@ def _lead(subject: Subject) -> str:
     )
 
 
-def _table(subject: Subject, metric: str) -> Markup:
+def table(subject: Subject, metric: str) -> Markup:
+    """Return the table of one metric.
+
+    Args:
+        subject: What the page is about.
+        metric: A column of the results.
+
+    Returns:
+        HTML.
+    """
     cells = table_cells(subject.results, metric, subject.study.overlap)
     noises = [noise for noise in subject.noises if any(noise in row for row in cells.values())]
     heads = [_head("Loss", "", "loss"), *(_head(noise, subject.noise_words(noise), noise) for noise in noises)]
@@ -41,14 +50,14 @@ def _table(subject: Subject, metric: str) -> Markup:
     if widths:
         heads.append(_head("Good settings", "of those tried", "settings"))
     rows = [_row(subject, series, cells[series.name], noises, widths) for series in subject.series]
-    table = element(
+    made = element(
         "table",
         element("caption", metric_title(metric), class_="hidden"),
         element("thead", element("tr", *heads)),
         element("tbody", *rows),
         _references(subject, metric, noises, len(heads)),
     )
-    return element("div", table, class_="scroll sortable")
+    return element("div", made, class_="scroll sortable")
 
 
 def _head(title: str, words: str, key: str) -> Markup:

@@ -1,8 +1,9 @@
 "use strict";
-(() => {
-  const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+// Makes what is below a root answer to pointer and keys: a whole page, or what a cell of a notebook shows.
+const enliven = (root) => {
+  const all = (selector, within = root) => [...within.querySelectorAll(selector)];
   const svg = (tag) => document.createElementNS("http://www.w3.org/2000/svg", tag);
-  document.documentElement.classList.add("script");
+  root.classList.add("script");
 
   // Tables: a button in each heading sorts by its column, first the better way round for numbers.
   const value = (row, column) => {
@@ -54,13 +55,14 @@
   });
 
   // One box for values, put where there is room.
-  const tip = document.getElementById("tip");
+  const tip = root.querySelector("#tip");
   const place = (x, y) => {
     tip.hidden = false;
     const wide = document.documentElement.clientWidth;
     const left = x + 16 + tip.offsetWidth > wide ? x - tip.offsetWidth - 16 : x + 16;
-    tip.style.left = `${Math.max(6, left) + window.scrollX}px`;
-    tip.style.top = `${Math.max(6, y - tip.offsetHeight / 2) + window.scrollY}px`;
+    const origin = tip.offsetParent.getBoundingClientRect();
+    tip.style.left = `${Math.max(6, left) - origin.left}px`;
+    tip.style.top = `${Math.max(6, y - tip.offsetHeight / 2) - origin.top}px`;
   };
   const line = (series) => {
     const row = document.createElement("div");
@@ -148,4 +150,4 @@
       setTimeout(() => { button.textContent = "Copy"; }, 1500);
     });
   });
-})();
+};

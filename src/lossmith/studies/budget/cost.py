@@ -14,7 +14,7 @@ from lossmith.studies.design.usual_training import suitable_batch_size
 from lossmith.studies.protocol.procedure import race_of
 from lossmith.studies.protocol.replicates import at_most_train_rows
 from lossmith.studies.references.train_references import train_references
-from lossmith.training.crew import processors
+from lossmith.training.engines.engine import Engine
 from lossmith.training.job import Build, Job
 from lossmith.training.recipe import Run
 from lossmith.training.records import rows_of_curves
@@ -109,7 +109,7 @@ def measured_cost(
     objectives: Mapping[str, nn.Module | Objective],
     *,
     build: Build | None = None,
-    workers: int | None = None,
+    engine: Engine,
 ) -> Cost:
     """Train some runs of each loss as the study will, on as few rows as tell how long it takes.
 
@@ -118,13 +118,13 @@ def measured_cost(
         data: Of one replicate.
         objectives: What is trained, by name.
         build: Makes a user's own model in place of the recipe's.
-        workers: How many processes train.
+        engine: What trains.
 
     Returns:
         Times, from which those of the whole follow.
     """
-    count = (workers or processors()) if data.encoder is None else 1
-    sample = _Sample(settings, data, objectives, build, count)
+    count = engine.slots() if data.encoder is None else 1
+    sample = _Sample(settings, data, objectives, build, engine)
     sample.grow()
     splits = (len(data.train), len(data.validation), len(data.test))
     references = tuple(_references_by_rows(data, settings)) if settings.references and splits[1] else ()
@@ -144,7 +144,7 @@ class _Sample:
     data: PreparedData
     objectives: Mapping[str, nn.Module | Objective]
     build: Build | None
-    workers: int
+    engine: Engine
     rows: int = 0
     epochs: int = 1
     seconds: float = 0.0
@@ -214,8 +214,7 @@ class _Sample:
         )
         labels = (data.labels[data.train], data.labels[data.validation])
         jobs = [Job(run, _unscheduled(self.objectives[run.loss]), *labels) for run in self._runs()]
-        threads = processors() if self.trains_an_encoder else 1
-        trained = train_all(jobs, data, recipe, build=self.build, workers=self.workers, threads=threads)
+        trained = train_all(jobs, data, recipe, build=self.build, engine=self.engine, alone=self.trains_an_encoder)
         return sum(one.seconds for one in trained) / len(jobs) / self.epochs
 
 

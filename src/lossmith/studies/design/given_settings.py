@@ -17,7 +17,7 @@ from lossmith.training.recipe import Recipe
 __all__ = ["LOADING", "names_a_function", "settings_from"]
 
 LOADING = tuple(
-    name for name in inspect.signature(load_data).parameters if name not in ("source", "name", "replicate", "on_texts")
+    name for name in inspect.signature(load_data).parameters if name not in ("source", "name", "replicate", "on_texts", "device")
 )
 """The settings that say how the data is read: what the function that reads it takes."""
 

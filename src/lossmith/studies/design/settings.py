@@ -16,6 +16,7 @@ from lossmith.objectives.schedules import Schedule
 from lossmith.studies.design.tuned_ranges import Tuned, read_tuned
 from lossmith.studies.design.usual_training import UNFINISHED, completed_recipe
 from lossmith.studies.measures import METRICS
+from lossmith.studies.tracking.tracker import TRACKERS
 from lossmith.training.recipe import Cell, Recipe
 
 __all__ = ["CLEAN", "Settings"]
@@ -76,10 +77,14 @@ class Settings:
     """Whether classical models are trained beside the losses."""
     num_classes: int = 0
     """For losses whose parameters depend on it, where a function of the user's own trains; otherwise the data tells."""
+    processes: int = 1
+    """How many processes call a training function of the user's own together, for one trial."""
     clean_validation: bool = False
     """Whether the validation split keeps its labels where the training split's are corrupted."""
     published: str = ""
     """The recipe of a paper that the other settings come from, by its name; empty where there is none."""
+    track: tuple[str, ...] = ()
+    """The experiment trackers that are told of runs and results."""
     loading: Mapping[str, Any] = field(default_factory=dict)
     recipe: Recipe = UNFINISHED
 
@@ -92,6 +97,7 @@ class Settings:
         for name in ("loss_rates", "loss_decays"):
             set_(self, name, {loss: tuple(map(float, numbers)) for loss, numbers in getattr(self, name).items()})
         set_(self, "tune", ("settings", *(what for what in dict.fromkeys(self.tune) if what != "settings")))
+        set_(self, "track", tuple(dict.fromkeys(self.track)))
         set_(self, "metric", self.metric.replace("-", "_"))
         self._check()
 
@@ -111,6 +117,7 @@ class Settings:
             ("class_weight", self.class_weight, CLASS_WEIGHTS),
             ("draws", self.draws, DRAWS),
             *(("tune", what, ("settings", "parameters")) for what in self.tune if "=" not in what),
+            *(("track", name, tuple(TRACKERS)) for name in self.track),
         ):
             if value not in known:
                 raise ValueError(f"compare: {name} must be one of {', '.join(known)}, got {quote(value)}{nearest(value, known)}")
@@ -119,15 +126,23 @@ class Settings:
         if not all(decay >= 0 for decay in self.decays):
             raise ValueError(f"compare: decays must be >= 0, got {min(self.decays)!r}.")
         self._check_settings_of_losses()
-        for name in self.tuned:
-            if not self.is_own and name not in OPTIMIZED:
-                raise ValueError(f"compare: tune can give a range to {' and '.join(OPTIMIZED)}, got {quote(name)}.")
+        self._check_what_only_functions_take()
         if self.tuned_noise == (CLEAN,) and CLEAN not in self.noise:
             raise ValueError(f"compare: tune_on 'clean' needs noise 0 among the noises, got {', '.join(self.noise)}.")
         if self.planned() > MOST_RUNS:
             raise ValueError(
                 f"compare: a study must have {MOST_RUNS:,} runs at most, got {quote(self.planned())}; take fewer seeds."
             )
+
+    def _check_what_only_functions_take(self) -> None:
+        """Raise an error for a setting that only a training function of the user's own could read."""
+        if self.is_own:
+            return
+        if self.processes > 1:
+            raise ValueError(f"compare: processes needs a training function of your own, got {self.processes} without one.")
+        for name in self.tuned:
+            if name not in OPTIMIZED:
+                raise ValueError(f"compare: tune can give a range to {' and '.join(OPTIMIZED)}, got {quote(name)}.")
 
     def _check_settings_of_losses(self) -> None:
         """Raise an error unless every loss has as many settings to try as the others."""

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,10 +18,10 @@ from lossmith.studies.comparison import Comparison
 from lossmith.studies.design.settings import FEWEST_SEEDS, MOST_SEEDS
 from lossmith.studies.own_training.own_replicate import OwnReplicate
 from lossmith.studies.progress import ProgressDisplay, duration
-from lossmith.studies.protocol.procedure import Procedure
 from lossmith.studies.storage.store import Store
 from lossmith.studies.study import Study
 from lossmith.theory.fitting import fitted_to_classes
+from lossmith.training.engines.engine import Shared
 from lossmith.training.own.trial_task import TrainFunction
 
 __all__ = ["OwnComparison", "function_from"]
@@ -48,6 +49,11 @@ class OwnComparison(Comparison):
             return
         if fitted_to_classes(loss, _SOME_CLASSES) != loss and "logit-bias" in loss:
             raise ValueError(f"compare: {loss} depends on the number of classes; give num_classes, or the parameter itself.")
+
+    @cached_property
+    def _shared(self) -> Shared[TrainFunction]:
+        """The function as workers get it, with all that its file holds."""
+        return self.engine.share(self.function)
 
     @property
     def name(self) -> str:
@@ -82,7 +88,11 @@ class OwnComparison(Comparison):
         Returns:
             The trainer.
         """
-        return OwnReplicate(self.settings, seed, self.function, self.folder / TRIALS, store, self.losses, self.workers)
+        return OwnReplicate(self.settings, seed, self._shared, self.folder / TRIALS, store, self.losses, self.engine)
+
+    def tasks_of_replicate(self) -> int:
+        """Return how many trials start together."""
+        return len(self.settings.losses) * len(self.settings.tuned_noise) * self.settings.trials_of_a_cell
 
     def train(self, display: ProgressDisplay | None = None) -> Study:
         """Train every trial that the study lacks; with ``minutes``, as many replicates as fit, five at least."""
@@ -96,9 +106,13 @@ class OwnComparison(Comparison):
         """Train the first replicate, and plan the others by its time."""
         self.settings, minutes = replace(self.settings, seeds=1), self.settings.minutes
         store, start = self._store(), time.monotonic()
-        Procedure(self.settings, 0, store, display, self.trainer(0, store)).run()
+        tracking = self._tracking(store, display)
+        try:
+            self.train_replicates([0], store, display, tracking)
+        finally:
+            tracking.end()
         seconds = max(time.monotonic() - start, 1e-3)
-        seeds = min(max(int(60 * minutes / seconds), FEWEST_SEEDS), MOST_SEEDS)
+        seeds = min(max(int(self.replicates_at_once() * 60 * minutes / seconds), FEWEST_SEEDS), MOST_SEEDS)
         display.note(f"{self.name}: a replicate takes about {duration(seconds)}; {seeds} are trained.")
         self.settings = replace(self.settings, seeds=seeds)
 

@@ -4,6 +4,7 @@ import math
 import shutil
 from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ from lossmith.studies.design.settings import Settings
 from lossmith.studies.design.trials import loss_expression, settings_of_trial
 from lossmith.studies.measures import MEASURES, measures_of_curves, measures_of_predictions, validation_measures
 from lossmith.studies.protocol.tuning import Stored
-from lossmith.studies.storage.store import Store
+from lossmith.studies.storage.store import Replicate, Store
 from lossmith.theory.fitting import fitted_to_classes
-from lossmith.training.crew import in_processes
+from lossmith.training.engines.engine import Engine, Shared
+from lossmith.training.engines.local import LocalEngine
 from lossmith.training.own.outcome import OwnTrained
 from lossmith.training.own.trial_task import TrainFunction, TrialTask, folder_of, last_accuracy
 from lossmith.training.race import Race
@@ -49,12 +51,14 @@ class OwnReplicate:
 
     settings: Settings
     seed: int
-    function: TrainFunction
+    function: Shared[TrainFunction]
     folder: Path
     """Of all trials of the study."""
     store: Store
     own: Mapping[str, nn.Module | Objective] = field(default_factory=dict)
-    workers: int | None = None
+    engine: Engine = field(default_factory=LocalEngine)
+    _noises: set[str] = field(default_factory=set)
+    """Those whose doings are stored."""
 
     def begin(self, store: Store) -> None:
         """Wait for the first trial: only the function knows the rows."""
@@ -99,14 +103,15 @@ class OwnReplicate:
         return standing | {found.run: 0.0 for found in judged if not found.stopped}
 
     def _results(self, tasks: Sequence[TrialTask], say: OnProgress) -> Generator[OwnTrained, None, None]:
-        for found in in_processes(tasks, say, workers=self.workers):
+        for found in self.engine.run(tasks, say):
             yield from found
 
     def _task(self, number: int, run: Run, epochs: int, stop_after: int | None = None) -> TrialTask:
         whole = epochs or self.settings.recipe.epochs
         given = settings_of_trial(self.settings, run) | ({"epochs": whole} if whole else {})
         folder = folder_of(self.folder, run)
-        return TrialTask(number, run, self.function, self._objective(run), given, folder, whole, stop_after)
+        processes = self.settings.processes
+        return TrialTask(number, run, self.function, self._objective(run), given, folder, whole, stop_after, processes)
 
     def _objective(self, run: Run) -> nn.Module | Objective:
         if run.loss in self.own:
@@ -161,7 +166,7 @@ class OwnReplicate:
         """Store the test rows of the replicate, which all its trials must share, and what the noise did."""
         if trained.failure or trained.stopped:
             return
-        known = self.store.replicate(self.seed)
+        known = self._known_rows
         labels = np.empty(0, np.int64) if trained.test_labels is None else trained.test_labels
         if known is not None and not np.array_equal(known.labels, labels):
             trained.failure = "train must return the same labels of test rows for every trial of a replicate, got others."
@@ -172,7 +177,18 @@ class OwnReplicate:
             numbers = np.arange(len(labels)) if trained.test_rows is None else trained.test_rows
             self.store.add_replicate(self.seed, rows, labels, numbers)
             self._store_about(trained, labels, rows)
+            del self._known_rows
+        self._store_noise(trained)
+
+    @cached_property
+    def _known_rows(self) -> Replicate | None:
+        return self.store.replicate(self.seed)
+
+    def _store_noise(self, trained: OwnTrained) -> None:
         made = trained.noise_made
+        if trained.run.noise in self._noises:
+            return
+        self._noises.add(trained.run.noise)
         if made is not None and trained.noisy_labels is not None:
             self.store.add_noise(trained.run.noise, self.seed, made.rate, made.matrix, trained.noisy_labels)
         elif made is None:
@@ -185,12 +201,17 @@ class OwnReplicate:
             names = trained.classes or tuple(map(str, range(trained.test_probabilities.shape[1])))
             rows = {"train": trained.train_rows, "validation": validation, "test": len(labels)}
             self.store.set_meta("data", {**about, "classes": list(names), "rows": rows})
-        first = self.store.replicate(0)
-        if self.seed > 0 and first is not None and self.store.meta("overlap") is None:
+        first = self._another()
+        if first is not None and self.store.meta("overlap") is None:
             numbers = np.arange(len(labels)) if trained.test_rows is None else trained.test_rows
             same = len(labels) > 0 and np.array_equal(first.labels, labels) and np.array_equal(first.test, numbers)
             ratio = len(labels) / trained.train_rows if trained.train_rows else USUAL_SHARE
             self.store.set_meta("overlap", [0.0 if same else ratio, bool(same)])
+
+    def _another(self) -> Replicate | None:
+        """Return the first other replicate whose rows are known; several may be trained at a time."""
+        others = (self.store.replicate(seed) for seed in range(self.settings.seeds) if seed != self.seed)
+        return next((one for one in others if one is not None), None)
 
     def _classes(self) -> int:
         return len(self.store.meta("data")["classes"])

@@ -1,9 +1,9 @@
 """A replicate that the built-in trainer trains: networks by name on data that was prepared, in stacks."""
 
 import math
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,8 @@ from lossmith.studies.protocol.tuning import Stored
 from lossmith.studies.references.train_references import LARGEST, LINEAR, Reference, train_references
 from lossmith.studies.storage.store import Store
 from lossmith.theory.fitting import fitted_to_classes
-from lossmith.training.crew import in_processes, processors
+from lossmith.training.engines.engine import Engine, Shared
+from lossmith.training.engines.local import LocalEngine
 from lossmith.training.job import Build, Job
 from lossmith.training.one_by_one import forget_waiting
 from lossmith.training.race import Race
@@ -36,11 +37,15 @@ class _References:
     """Classical models under one noise, for a worker process."""
 
     noise: str
+    data: Shared[PreparedData]
+    train_labels: Tensor
+    validation_labels: Tensor
+    metric: str
     seed: int
-    train: Callable[[], list[Reference]]
 
-    def __call__(self, _: object) -> tuple[str, list[Reference]]:
-        return self.noise, self.train()
+    def __call__(self, *_: object) -> tuple[str, list[Reference]]:
+        labels = (self.train_labels, self.validation_labels)
+        return self.noise, train_references(self.data.get(), *labels, metric=self.metric, seed=self.seed)
 
 
 @dataclass
@@ -53,7 +58,7 @@ class PreparedReplicate:
     own: Mapping[str, nn.Module | Objective]
     """Losses that the user brought, by name."""
     build: Build | None = None
-    workers: int | None = None
+    engine: Engine = field(default_factory=LocalEngine)
 
     def begin(self, store: Store) -> None:
         """Store what the replicate drew: its test rows, and what each noise did to the labels."""
@@ -82,10 +87,11 @@ class PreparedReplicate:
         recipe = replace(self.settings.recipe, epochs=epochs) if epochs else self.settings.recipe
         jobs = [self._job(run) for run in runs]
         waiting = self._waiting(store)
-        tasks = stack_tasks(jobs, self.data, recipe, build=self.build, race=race, finished=finished, waiting=waiting)
+        tasks = stack_tasks(
+            jobs, self.data, recipe, build=self.build, race=race, finished=finished, waiting=waiting, shared=self._shared
+        )
         # A network that fills the memory trains in one process, with all processors.
-        workers, threads = (self.workers, 1) if waiting is None else (1, processors())
-        for found in in_processes([*self._missing_references(store), *tasks], say, workers=workers, threads=threads):
+        for found in self.engine.run([*self._missing_references(store), *tasks], say, alone=waiting is not None):
             if isinstance(found, tuple):
                 store.add_references(found[0], self.seed, found[1])
             else:
@@ -127,6 +133,11 @@ class PreparedReplicate:
         return make_objective(expression, weight=class_weights(self._labels[run.noise][self.data.train], self.data.num_classes))
 
     @cached_property
+    def _shared(self) -> Shared[PreparedData]:
+        """The data as workers get it."""
+        return self.engine.share(self.data)
+
+    @cached_property
     def _labels(self) -> dict[str, Tensor]:
         """The labels of all rows under each noise."""
         noises = dict.fromkeys((*self.settings.noise, *self.settings.tuned_noise))
@@ -154,8 +165,8 @@ class PreparedReplicate:
 
     def _reference_task(self, noise: str) -> _References:
         labels = self._labels[noise]
-        given = (self.data, labels[self.data.train], labels[self.data.validation])
-        return _References(noise, self.seed, partial(train_references, *given, metric=self.settings.metric, seed=self.seed))
+        train, validation = labels[self.data.train], labels[self.data.validation]
+        return _References(noise, self._shared, train, validation, self.settings.metric, self.seed)
 
     def untrained(self, run: Stored, store: Store) -> str:
         """Return why a run looks untrained, or nothing.

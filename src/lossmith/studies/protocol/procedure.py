@@ -6,16 +6,19 @@ on where it was. What trains is somebody else's: the built-in trainer, or a func
 """
 
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from functools import partial
+from threading import Lock
 from typing import Any, Protocol
 
 from lossmith.studies.design.settings import CLEAN, Settings
 from lossmith.studies.design.trials import trial_runs
-from lossmith.studies.measures import score_of
+from lossmith.studies.measures import MEASURES, score_of
 from lossmith.studies.progress import ProgressDisplay
 from lossmith.studies.protocol.tuning import Stored, best_trial, edge_runs, second_chance_runs
 from lossmith.studies.storage.store import Store
+from lossmith.studies.tracking.tracking import Tracking
 from lossmith.training.race import Race
 from lossmith.training.recipe import Cell, Run, Trained
 from lossmith.training.workers import OnProgress, Progress
@@ -77,13 +80,17 @@ class Procedure:
     store: Store
     display: ProgressDisplay
     trainer: ReplicateTrainer
+    turn: AbstractContextManager[object] = field(default_factory=Lock)
+    """Whoever holds it measures and writes: replicates that are trained at the same time take turns."""
+    tracking: Tracking = field(default_factory=Tracking)
 
     def run(self) -> None:
         """Do what is missing, and store which runs count."""
         cells = [cell for cell in self.settings.cells if cell.seed == self.seed]
         if all(cell in self.store.choices() for cell in cells):
             return
-        self.trainer.begin(self.store)
+        with self.turn:
+            self.trainer.begin(self.store)
         tuned = [cell for cell in cells if cell.noise in self.settings.tuned_noise]
         self._train([run for cell in tuned for run in self._trials(cell)], race_of(self.settings), drawn=True)
         self._train_edges(tuned)
@@ -91,8 +98,10 @@ class Procedure:
         self._give_second_chances(cells)
         trials = self._trials_by_cell()
         best = {cell: best_trial(trials[cell]) for cell in cells}
-        self.store.choose([(cell, one["id"], self.trainer.untrained(one, self.store)) for cell, one in best.items()])
-        self.trainer.end(self.store)
+        with self.turn:
+            self.store.choose([(cell, one["id"], self.trainer.untrained(one, self.store)) for cell, one in best.items()])
+            self.tracking.results(self.seed, best, MEASURES)
+            self.trainer.end(self.store)
 
     def _trials(self, cell: Cell) -> list[Run]:
         return trial_runs(self.settings, cell, own=cell.loss in self.trainer.own)
@@ -133,7 +142,8 @@ class Procedure:
         if all(run in finished for run in wanted) and not drawn:
             return False
         for found in self.trainer.train(wanted, race, epochs=epochs, finished=finished, store=self.store, say=self._say):
-            self._keep(found, beyond=not drawn and self.settings.searched)
+            with self.turn:
+                self._keep(found, beyond=not drawn and self.settings.searched)
         return True
 
     def _say(self, progress: Progress) -> None:
@@ -151,6 +161,7 @@ class Procedure:
             flags = {"run": trained.run, "stopped": trained.stopped, "diverged": trained.diverged}
             cells.setdefault(trained.run.cell, []).append({**trained.run._asdict(), **measures, **flags})
         finished = [trials for trials in cells.values() if not all(trial["stopped"] for trial in trials)]
+        self.tracking.runs(measured)
         self.store.add(measured, keep={best_trial(trials)["run"] for trials in finished})
         self.trainer.stored(self.store)
         self.display.store(len(measured))

@@ -25,7 +25,8 @@ SECOND_RATES = (1.0, 3.0)
 def best_trial(trials: Sequence[Stored]) -> Stored:
     """Return the trial of the highest validation score among those that were trained to the end.
 
-    One that diverged counts last. Of equal trials the smaller learning rate is taken.
+    One that diverged counts last. Of equal trials the smaller learning rate is taken, and never the one that was done first:
+    what counts must not hang on which process was faster.
 
     Args:
         trials: Those of one cell.
@@ -34,7 +35,11 @@ def best_trial(trials: Sequence[Stored]) -> Stored:
         One of them.
     """
     finished = [trial for trial in trials if not trial["stopped"]]
-    return max(finished, key=lambda trial: (_score(trial), -trial["learning_rate"], -trial["weight_decay"]))
+    return max(finished, key=_rank)
+
+
+def _rank(trial: Stored) -> tuple[float, float, float, int, str]:
+    return _score(trial), -trial["learning_rate"], -trial["weight_decay"], -trial["epochs"], trial["parameters"]
 
 
 def _score(trial: Stored) -> float:

@@ -56,6 +56,7 @@ _META_KINDS = {
     "overlap": list,
     "cost": dict,
     "failures": dict,
+    "tracked": dict,
 }
 """What is stored about a study, where it is no text."""
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import pandas as pd
+import torch
 
 from lossmith.analysis.run_tables import by_loss, cross_fitted_calibration
 from lossmith.data import PreparedData, load_data, make_noise
@@ -16,6 +17,7 @@ from lossmith.studies.study_analysis.agreement import agreement_of_runs, ensembl
 from lossmith.studies.study_analysis.features import TRANSFER_ROWS, feature_table, relearned_classifiers, separation_of_runs
 from lossmith.studies.study_analysis.runs import LevelRuns
 from lossmith.studies.study_analysis.trained_models import TrainedModels
+from lossmith.training.devices import chosen_device
 
 __all__ = ["analyse"]
 
@@ -30,6 +32,7 @@ class Again(NamedTuple):
     seeds: int
     rows: int
     transfer_to: tuple[PreparedData, ...]
+    device: torch.device
 
 
 def analyse(
@@ -39,6 +42,7 @@ def analyse(
     transfer_to: Sequence[str] = (),
     seeds: int = 2,
     rows: int = 500,
+    device: str = "auto",
     display: ProgressDisplay | None = None,
 ) -> dict[str, Analysis]:
     """Measure what the losses of a finished study do, store it in the study's file, and return it by noise level.
@@ -55,13 +59,15 @@ def analyse(
         transfer_to: Other data whose inputs have the same shape, as files or names.
         seeds: The runs of each loss whose models run again.
         rows: The test rows that they run on.
+        device: What they run on: ``auto``, ``cpu``, ``cuda``, ``cuda:1`` or ``mps``.
         display: Shows how far it is.
 
     Returns:
         What was found, by noise level.
 
     Raises:
-        ValueError: If the study is not finished or has no such noise, other data does not fit, or a number is below 1.
+        ValueError: If the study is not finished or has no such noise, other data does not fit, a number is below 1, or there is
+            no such device.
 
     >>> from lossmith.studies import open_study
     >>> analyse(open_study("studies/digits"))["none"].calibration  # doctest: +SKIP
@@ -71,7 +77,8 @@ def analyse(
             raise ValueError(f"analyse: {name} must be a whole number >= 1, got {value!r}.")
     _check_finished(study)
     levels = _chosen_levels(study, [noise] if isinstance(noise, str | int | float) else noise)
-    again = Again(seeds, rows, tuple(_other_data(study, source, seeds) for source in transfer_to))
+    others = tuple(_other_data(study, source, seeds) for source in transfer_to)
+    again = Again(seeds, rows, others, chosen_device(device))
     display = display or ProgressDisplay()
     found = {}
     for level in levels:
@@ -155,7 +162,7 @@ def _with_models(analysis: Analysis, runs: LevelRuns, again: Again, display: Pro
         return _noted(analysis, f"{missing} the study was run in Python with {runs.study.store.meta('from_python')}.")
     if not runs.keeps("weights"):
         return _noted(analysis, f"{missing} {_not_kept('weights')}")
-    models = TrainedModels(runs, seeds=again.seeds, rows=again.rows)
+    models = TrainedModels(runs, seeds=again.seeds, rows=again.rows, device=again.device)
     transfers = [models.transfer_table(data, display) for data in again.transfer_to]
     corruption = models.corruption_table(display)
     measured = replace(

@@ -24,6 +24,7 @@ from lossmith.studies.progress import ProgressDisplay
 from lossmith.studies.study_analysis.features import TRANSFER_ROWS, halves, relearned_accuracy, some_rows
 from lossmith.studies.study_analysis.replicate_rows import ReplicateRows
 from lossmith.studies.study_analysis.runs import KnownRun, LevelRuns
+from lossmith.training.devices import CPU
 from lossmith.training.models.sparse_layers import fitting_inputs
 
 __all__ = ["TrainedModels"]
@@ -45,7 +46,7 @@ class TrainedModels:
     Inputs are those of each model's own replicate, which encodes them as its training rows suggest.
     """
 
-    def __init__(self, runs: LevelRuns, *, seeds: int, rows: int) -> None:
+    def __init__(self, runs: LevelRuns, *, seeds: int, rows: int, device: torch.device = CPU) -> None:
         self.runs = runs.first_seeds(seeds)
         self.noise = runs.noise
         self.baseline = runs.study.settings.losses[0]
@@ -58,7 +59,7 @@ class TrainedModels:
             data = runs.study.load(seed)
             chosen = some_rows(len(data.test), rows)
             self.inputs[seed], self.labels[seed] = data.inputs[data.test[chosen]], runs.labels(seed)[chosen]
-            self.models |= {run.name: runs.study.model(run.number) for run in self.runs if run.seed == seed}
+            self.models |= {run.name: runs.study.model(run.number).to(device) for run in self.runs if run.seed == seed}
             for pair in compared:
                 if seed in pair:
                     self._compared[pair][seed] = data.inputs[data.test[compared[pair][seed]]]
@@ -201,9 +202,11 @@ def _blocks(name: str, part: nn.Module) -> list[tuple[str, nn.Module]]:
 
 
 def outputs(model: nn.Module, inputs: Inputs) -> Tensor:
-    """Return what the model puts out, batch by batch."""
+    """Return what the model puts out, batch by batch, wherever it is."""
+    device = next((weight.device for weight in model.parameters()), CPU)
     with torch.no_grad():
-        return torch.cat([model(fitting_inputs(model, batch)) for batch in input_batches(inputs, BATCH)])
+        parts = [model(fitting_inputs(model, batch.to(device))).cpu() for batch in input_batches(inputs, BATCH)]
+    return torch.cat(parts)
 
 
 def _mean_errors(found: Sequence[CorruptionErrors]) -> CorruptionErrors | None:

@@ -12,6 +12,7 @@ from lossmith.expressions.quotes import quote
 from lossmith.training.augmentation.framing import crop, cutout, flip
 from lossmith.training.augmentation.policy import Policy
 from lossmith.training.batches import Batch
+from lossmith.training.devices import CPU
 from lossmith.training.seeds import generator
 
 __all__ = ["AUGMENTATIONS", "NONE", "Augmentation", "augmentations_of"]
@@ -54,10 +55,10 @@ def augmentations_of(augment: str) -> tuple[str, ...]:
 class Augmentation:
     """Changes the images of a batch at random. What a run sees depends on its seed, not on what is trained beside it."""
 
-    def __init__(self, augment: str, seeds: Sequence[int], data: PreparedData) -> None:
+    def __init__(self, augment: str, seeds: Sequence[int], data: PreparedData, device: torch.device = CPU) -> None:
         self._names = augmentations_of(augment)
         self._draws = [generator(seed, "augmentation") for seed in seeds]
-        known = as_tensor(data.inputs[data.train[:RANGE_ROWS]])
+        known = as_tensor(data.inputs[data.train[:RANGE_ROWS]]).to(device)
         policy = Policy(known.amin((0, 2, 3)).view(-1, 1, 1), known.amax((0, 2, 3)).view(-1, 1, 1))
         self._changes: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
             "crop": crop,
@@ -71,7 +72,7 @@ class Augmentation:
         images = as_tensor(batch.inputs).flatten(0, 1)
         widths = [AUGMENTATIONS[name] for name in self._names]
         shape = batch.inputs.shape[1], sum(widths)
-        drawn = torch.cat([torch.rand(shape, generator=own, dtype=images.dtype) for own in self._draws])
+        drawn = torch.cat([torch.rand(shape, generator=own, dtype=images.dtype) for own in self._draws]).to(images.device)
         for name, draws in zip(self._names, torch.split(drawn, widths, 1), strict=True):
             images = self._changes[name](images, draws)
         return batch._replace(inputs=images.view(batch.inputs.shape))

@@ -52,7 +52,7 @@ def _full_range(images: Tensor, _: Tensor) -> Tensor:
 def _equalised(images: Tensor, _: Tensor) -> Tensor:
     """Make all levels of brightness equally frequent, as far as that can be."""
     levels = (images.clamp(0, 1) * (LEVELS - 1)).round().long().flatten(2).flatten(0, 1)
-    counts = torch.zeros(len(levels), LEVELS, dtype=torch.long).scatter_add_(1, levels, torch.ones_like(levels))
+    counts = levels.new_zeros(len(levels), LEVELS).scatter_add_(1, levels, torch.ones_like(levels))
     most = levels.shape[1] - counts.gather(1, levels.amax(1, keepdim=True))  # what is darker than the brightest level
     darker = (counts.cumsum(1) - counts).gather(1, levels)
     new = (darker / most.clamp_min(1)).to(images.dtype)

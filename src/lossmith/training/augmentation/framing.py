@@ -35,7 +35,7 @@ def crop(images: Tensor, draws: Tensor) -> Tensor:
 def _moved(draws: Tensor, side: int) -> Tensor:
     """Return which pixel of a side comes to which place, ``(n, side)``."""
     most = min(round(MARGIN * side), side - 1)
-    places = (torch.arange(side) + (draws * (2 * most + 1)).long() - most).abs()
+    places = (torch.arange(side, device=draws.device) + (draws * (2 * most + 1)).long() - most).abs()
     return side - 1 - (side - 1 - places).abs()
 
 
@@ -72,5 +72,5 @@ def cutout(images: Tensor, draws: Tensor) -> Tensor:
 def _near(draws: Tensor, side: int) -> Tensor:
     """Return which places of a side are within half a hole of the one drawn, ``(n, side)``."""
     first = (draws * side).long() - round(HOLE * side) // 2
-    places = torch.arange(side)
+    places = torch.arange(side, device=draws.device)
     return (first <= places) & (places < first + round(HOLE * side))

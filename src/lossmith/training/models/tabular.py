@@ -55,7 +55,7 @@ class NumberWaves(nn.Module):
             Inputs for a layer.
         """
         frequencies, centre, scale = (own.to(rows) for own in (self.frequencies, self.scales.centre, self.scales.scale))
-        numbers = rows.index_select(-1, self.scales.numbers)
+        numbers = rows.index_select(-1, self.scales.numbers.to(rows.device))
         angles = _drawn_in((numbers - centre) / scale, FAR).unsqueeze(-1) * (math.pi * frequencies)
         heights = min(FREQUENCIES) / frequencies
         waves = [(wave(angles) * heights).flatten(-2) for wave in (torch.sin, torch.cos)]

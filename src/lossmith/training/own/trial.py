@@ -19,6 +19,7 @@ from lossmith.expressions.limits import Limits, is_whole
 from lossmith.expressions.nearest import nearest
 from lossmith.expressions.quotes import quote
 from lossmith.objectives.objective import Objective
+from lossmith.training.devices import CPU
 from lossmith.training.recipe import CURVES, Run
 
 __all__ = ["Curves", "Trial", "TrialStopped"]
@@ -45,6 +46,7 @@ class Trial:
         objective: What is trained, or the user's own loss.
         settings: What is tuned, by name, and ``epochs`` where the study has them.
         folder: Where the training may keep what it needs to go on after a kill.
+        device: What the study computes on.
         stop_after: The epoch after which it is judged whether it goes on; None if it does in any case.
         on_report: Called with every epoch that is reported.
     """
@@ -56,6 +58,7 @@ class Trial:
         settings: Mapping[str, Any],
         folder: Path,
         *,
+        device: torch.device = CPU,
         stop_after: int | None = None,
         on_report: Callable[[int], object] = lambda _: None,
     ) -> None:
@@ -65,6 +68,8 @@ class Trial:
         self.loss: nn.Module = copy.deepcopy(objective.loss if isinstance(objective, Objective) else objective)
         """A loss module of this trial's own, ready to be called with logits and labels."""
         self.settings: Mapping[str, Any] = MappingProxyType(dict(settings))
+        self.device = device
+        """What the study computes on, where the training should, too; of several GPUs the one of this trial."""
         self.curves: Curves = {name: [] for name in CURVES}
         self.noise_made: RealisedNoise | None = None
         """What the noise came to, once :meth:`labels` was called."""

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import os
 import random
 import time
 import traceback
@@ -13,9 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
 from lossmith.objectives.objective import Objective
+from lossmith.training.devices import CPU
+from lossmith.training.engines.engine import Shared
 from lossmith.training.own.outcome import OwnTrained, failed, outcome_of
 from lossmith.training.own.trial import Curves, Trial, TrialStopped
 from lossmith.training.peak_memory import PeakMemory
@@ -48,24 +52,29 @@ class TrialTask:
 
     number: int
     run: Run
-    function: TrainFunction
+    function: Shared[TrainFunction]
     objective: Objective | nn.Module
     settings: Mapping[str, Any]
     folder: Path
     epochs: int = 0
     """How many a whole training has; 0 where nobody knows."""
     stop_after: int | None = None
+    processes: int = 1
+    """How many call the function together; what the first of them returns counts."""
 
-    def __call__(self, say: OnProgress) -> list[Trained]:
-        """Train, and return what came of it, be it a reason why nothing did."""
+    def __call__(self, say: OnProgress, device: torch.device = CPU) -> list[Trained] | None:
+        """Train, and return what came of it, be it a reason why nothing did; nothing where another process has the answer."""
         if self.stop_after is not None and (judged := self._judged_before()) is not None:
             return [judged]
-        told = _Told(self.number, self.epochs, say)
-        trial = Trial(self.run, self.objective, self.settings, self.folder, stop_after=self.stop_after, on_report=told.epoch)
+        told = _Told(self.number, self.epochs, say if self._counts else _ignore)
+        given = (self.run, self.objective, self.settings, self.folder)
+        trial = Trial(*given, device=device, stop_after=self.stop_after, on_report=told.epoch)
         start = time.perf_counter()
         with PeakMemory() as memory, _draws(self.run.seed):
             found = self._train(trial, start)
         found.memory = float(memory.bytes)
+        if not self._counts:
+            return [found] if found.failure else None
         if found.stopped:
             self._remember(found)
         else:
@@ -74,14 +83,18 @@ class TrialTask:
 
     def _train(self, trial: Trial, start: float) -> OwnTrained:
         try:
-            returned = self.function(trial)
-            return outcome_of(trial, returned, time.perf_counter() - start)
+            returned = self.function.get()(trial)
+            seconds = time.perf_counter() - start
+            return outcome_of(trial, returned, seconds) if self._counts else _paused(self.run, trial.curves, seconds)
         except TrialStopped:
-            found = failed(self.run, "", trial.curves, time.perf_counter() - start)
-            found.diverged, found.stopped = False, True
-            return found
+            return _paused(self.run, trial.curves, time.perf_counter() - start)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, the other trials go on
             return failed(self.run, _in_one_line(error), trial.curves, time.perf_counter() - start)
+
+    @property
+    def _counts(self) -> bool:
+        """Whether this is the process whose answer counts."""
+        return self.processes == 1 or os.environ.get("RANK") == "0"
 
     @property
     def was_judged(self) -> bool:
@@ -103,11 +116,19 @@ class TrialTask:
         try:
             stored = json.loads(self._memory_of_stop.read_text())
             curves: Curves = {str(name): list(map(float, curve)) for name, curve in stored["curves"].items()}
-            found = failed(self.run, "", curves, float(stored["seconds"]))
+            return _paused(self.run, curves, float(stored["seconds"]))
         except (OSError, ValueError, KeyError, AttributeError, TypeError):
             return None
-        found.diverged, found.stopped = False, True
-        return found
+
+
+def _paused(run: Run, curves: Curves, seconds: float) -> OwnTrained:
+    """Return what is known of a trial that has not come to its end, and has not failed."""
+    found = failed(run, "", curves, seconds)
+    found.diverged, found.stopped = False, True
+    return found
+
+
+def _ignore(_: Progress) -> None: ...
 
 
 class _Told:

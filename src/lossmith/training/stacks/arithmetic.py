@@ -34,7 +34,7 @@ def computed(layers: Callable[[Inputs], Tensor], inputs: Inputs, precision: str,
         inputs = _channels_last(inputs.squeeze(0)).unsqueeze(0)
     if precision == "float32":
         return layers(inputs)
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(inputs.device.type, torch.bfloat16):
         return layers(inputs).float()
 
 
@@ -66,4 +66,4 @@ def takes_channels_last(model: nn.Module, images: Inputs) -> bool:
 
 def _channels_last(images: Tensor) -> Tensor:
     """Return a copy with channels last, in its strides, too, where there is only one: convolutions go by them."""
-    return torch.empty(images.shape, dtype=images.dtype, memory_format=torch.channels_last).copy_(images)
+    return torch.empty_like(images, memory_format=torch.channels_last).copy_(images)

@@ -7,8 +7,8 @@ from lossmith.data.prepared import PreparedData
 from lossmith.training.job import Architecture, Build, Job, architecture
 from lossmith.training.recipe import Cell, Recipe
 from lossmith.training.stacks.built_model import build_model
+from lossmith.training.stacks.stackable import can_be_stacked
 from lossmith.training.stacks.stacked_losses import loss_key
-from lossmith.training.stacks.stacked_model import can_be_stacked
 
 __all__ = ["by_seed", "compose_stacks"]
 

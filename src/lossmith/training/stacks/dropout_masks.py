@@ -29,8 +29,8 @@ class DropoutMasks:
         Returns:
             A mask of the same shape.
         """
-        masks = [inputs.new_empty(inputs.shape[1:]).bernoulli_(kept, generator=own) for own in self.generators]
-        return torch.stack(masks).div_(kept)
+        masks = [torch.empty(inputs.shape[1:], dtype=inputs.dtype).bernoulli_(kept, generator=own) for own in self.generators]
+        return torch.stack(masks).to(inputs.device).div_(kept)
 
     def drop(self, inputs: Tensor, share: float) -> Tensor:
         """Return the inputs without a share of them, the others enlarged so that the mean stays.
@@ -52,7 +52,7 @@ class DropoutMasks:
         drawn = torch.empty(len(inputs), -(-entries // _BYTES), dtype=torch.int64)
         for row, own in zip(drawn, self.generators, strict=True):
             row.random_(-(2**63), None, generator=own)
-        kept = drawn.view(torch.uint8)[:, :entries].reshape(inputs.shape) >= dropped
+        kept = drawn.to(inputs.device).view(torch.uint8)[:, :entries].reshape(inputs.shape) >= dropped
         return inputs * kept.to(inputs.dtype).mul_(_VALUES / (_VALUES - dropped))
 
     def keep(self, runs: Tensor) -> None:

@@ -17,11 +17,28 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from lossmith.data.sparse_rows import Inputs, SparseRows
+from lossmith.training.devices import is_accelerator
+from lossmith.training.recipe import Recipe
 from lossmith.training.stacks.optimizers import StackedAdamW
 
-__all__ = ["LazyAdamW"]
+__all__ = ["LazyAdamW", "can_be_lazy"]
 
 _COLUMNS_AT_ONCE = 2048
+
+
+def can_be_lazy(recipe: Recipe, inputs: Inputs) -> bool:
+    """Return whether the first layer may move only where a batch reads it: that pays where a processor makes the steps itself.
+
+    Args:
+        recipe: How runs are trained.
+        inputs: Where they are.
+
+    Returns:
+        True for sparse rows and AdamW, unless all of the weights or of the gradient are needed in every step.
+    """
+    sparse = isinstance(inputs, SparseRows) and not is_accelerator(inputs.device)
+    return sparse and recipe.optimizer == "adamw" and not (recipe.averaging or recipe.clipping)
 
 
 class LazyAdamW:

@@ -15,14 +15,14 @@ __all__ = ["OPTIMIZERS", "StackedOptimizer"]
 
 
 class StackedOptimizer(ABC):
-    """Base of the optimisers: ``parameters`` ``(runs, size)`` are changed in place, ``decay`` is a number for each of them."""
+    """Base of the optimisers: ``parameters`` ``(runs, size)`` change in place; ``decay`` has a number for each, or is None."""
 
     decoupled = False
     """Whether weight decay shrinks the parameters themselves, or adds to their gradient."""
 
-    def __init__(self, parameters: Tensor, decay: Tensor) -> None:
+    def __init__(self, parameters: Tensor, decay: Tensor | None) -> None:
         self.parameters = parameters
-        self.decay = decay if decay.any() else None
+        self.decay = decay
         self.state: dict[str, Tensor] = {}
         self.steps = 0
 
@@ -67,7 +67,7 @@ class StackedOptimizer(ABC):
 class StackedSGD(StackedOptimizer):
     """Stochastic gradient descent with momentum, Nesterov's unless told otherwise; without, where it is 0."""
 
-    def __init__(self, parameters: Tensor, decay: Tensor, momentum: float = 0.9, *, nesterov: bool = True) -> None:
+    def __init__(self, parameters: Tensor, decay: Tensor | None, momentum: float = 0.9, *, nesterov: bool = True) -> None:
         super().__init__(parameters, decay)
         self.momentum = momentum
         self.nesterov = nesterov
@@ -88,7 +88,7 @@ class StackedAdam(StackedOptimizer):
     betas = (0.9, 0.999)
     epsilon = 1e-8
 
-    def __init__(self, parameters: Tensor, decay: Tensor) -> None:
+    def __init__(self, parameters: Tensor, decay: Tensor | None) -> None:
         super().__init__(parameters, decay)
         self._zeros("mean", "square")
 
@@ -113,7 +113,7 @@ class StackedAdadelta(StackedOptimizer):
     rho = 0.9
     epsilon = 1e-6
 
-    def __init__(self, parameters: Tensor, decay: Tensor) -> None:
+    def __init__(self, parameters: Tensor, decay: Tensor | None) -> None:
         super().__init__(parameters, decay)
         self._zeros("square", "moved")
 

@@ -120,7 +120,8 @@ def tensors_under(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]
 def _stacked_linear(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     if bias is None:
         return torch.bmm(inputs, weight.transpose(1, 2))
-    if is_autocast_enabled("cpu"):  # as autocast would, but for the backward pass of our own, which it does not reach
+    if is_autocast_enabled(inputs.device.type):
+        # As autocast would, but for the backward pass of our own, which it does not reach.
         inputs, weight, bias = (tensor.to(torch.bfloat16) for tensor in (inputs, weight, bias))
     return cast("Tensor", _StackedLinear.apply(inputs, weight, bias))  # type: ignore[no-untyped-call]
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from lossmith.losses import ClassificationLoss
 from lossmith.objectives.objective import Objective
 from lossmith.training.batches import Batch
+from lossmith.training.devices import CPU
 from lossmith.training.job import Job
 
 __all__ = ["StackedLosses", "loss_key", "predict_proba"]
@@ -32,9 +33,9 @@ def loss_key(job: Job) -> str:
 class StackedLosses:
     """The losses of jobs that are sorted by :func:`loss_key`."""
 
-    def __init__(self, jobs: Sequence[Job], epochs: int) -> None:
+    def __init__(self, jobs: Sequence[Job], epochs: int, device: torch.device = CPU) -> None:
         groups = [list(group) for _, group in groupby(jobs, loss_key)]
-        self._groups = [_Group(group[0].objective, epochs) for group in groups]
+        self._groups = [_Group(group[0].objective, epochs, device) for group in groups]
         self._of_run = [number for number, group in enumerate(groups) for _ in group]
         self._count()
 
@@ -73,9 +74,9 @@ class StackedLosses:
 class _Group:
     """One loss, for all runs that have it: a copy, with its schedules."""
 
-    def __init__(self, objective: Objective | nn.Module, epochs: int) -> None:
+    def __init__(self, objective: Objective | nn.Module, epochs: int, device: torch.device) -> None:
         self._objective = objective
-        self._loss = copy.deepcopy(objective.loss if isinstance(objective, Objective) else objective)
+        self._loss = copy.deepcopy(objective.loss if isinstance(objective, Objective) else objective).to(device)
         self._scheduler = None
         self._reduction: str | None = None
         """How the examples of a run are reduced; None where the loss must do it, run by run."""

@@ -6,24 +6,25 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from lossmith.data.prepared import PreparedData
 from lossmith.data.sparse_rows import Inputs, SparseRows, as_tensor
-from lossmith.encoders.encoder import Encoder
 from lossmith.objectives.heads import DropoutLinear
 from lossmith.objectives.objective import Classifier
+from lossmith.training.devices import CPU, is_accelerator
 from lossmith.training.models.sparse_layers import first_table
 from lossmith.training.stacks.arithmetic import computed
 from lossmith.training.stacks.built_model import Built, learned_parameters
 from lossmith.training.stacks.dropout_masks import DropoutMasks
 from lossmith.training.stacks.lazy_adamw import LazyAdamW
-from lossmith.training.stacks.stacked_layers import hides_dropout, stacked_call, tensors_under
+from lossmith.training.stacks.stacked_layers import stacked_call, tensors_under
 
-__all__ = ["StackedModel", "can_be_stacked"]
+__all__ = ["StackedModel"]
 
 ROWS_AT_ONCE = 1 << 11
 """Rows, times runs, that are predicted at once, so that the cache holds what the layers pass on."""
 IMAGES_AT_ONCE = 1 << 7
 """The same of images that go through convolutions, which pass on more."""
+ACCELERATED = 8
+"""How many times as many at once on an accelerator."""
 
 
 class StackedModel:
@@ -32,7 +33,15 @@ class StackedModel:
     With ``lazily`` the first layer of sparse rows has an optimiser of its own, and stands between parameters and buffers.
     """
 
-    def __init__(self, built: Sequence[Built], seeds: Sequence[int], precision: str = "float32", *, lazily: bool = False) -> None:
+    def __init__(
+        self,
+        built: Sequence[Built],
+        seeds: Sequence[int],
+        precision: str = "float32",
+        *,
+        lazily: bool = False,
+        device: torch.device = CPU,
+    ) -> None:
         self.template: nn.Module = built[0].model
         self._precision = precision
         self._channels_last = built[0].channels_last and len(built) == 1
@@ -44,11 +53,10 @@ class StackedModel:
         """How many of the weights are parameters that one gradient holds."""
         ordered = {name: parameters[name] for name in (*self._names, *self._tables)} | _buffers(self.template)
         self._shapes = {name: tensor.shape for name, tensor in ordered.items()}
-        self.weights = torch.stack([_as_vector(own.model, list(ordered)) for own in built])
-        sizes = torch.tensor([parameters[name].numel() for name in self._names])
-        self.decay = torch.stack(
-            [torch.tensor([own.decay[name] for name in self._names]).repeat_interleave(sizes) for own in built]
-        )
+        self.weights = torch.stack([_as_vector(own.model, list(ordered)) for own in built]).to(device)
+        self.decay = _decays(built, {name: parameters[name].numel() for name in self._names}, device)
+        """A number for each parameter; None where none of them shrinks."""
+        self.template.to(device)  # for what it counts; its weights are those above
         self._masks = DropoutMasks(seeds)
         self._kept_share = 1.0
         if isinstance(self.template, Classifier) and isinstance(self.template.head, DropoutLinear):
@@ -116,7 +124,7 @@ class StackedModel:
             The logits.
         """
         if isinstance(inputs, SparseRows):
-            inputs = self._for_all(inputs, len(self.weights))
+            inputs = self.for_all(inputs, len(self.weights))
         if self.lazy is not None and isinstance(inputs, SparseRows):
             columns, inputs = inputs.occurring()
             self.leaves[str(self._table)] = self.lazy.read(columns)
@@ -207,12 +215,22 @@ class StackedModel:
     def _in_blocks(self, call: Callable[[Inputs], Tensor], inputs: Inputs, rows: Tensor, runs: int) -> Tensor:
         self.template.eval()
         size = IMAGES_AT_ONCE if self._channels_last else min(512, max(64, ROWS_AT_ONCE // runs))
+        if is_accelerator(self.weights.device):  # which has no such cache, and much to do at once
+            size *= ACCELERATED
         with torch.inference_mode():
-            parts = [call(self._for_all(inputs[some], runs)) for some in torch.split(rows, size)]
+            parts = [call(self.for_all(inputs[some], runs)) for some in torch.split(rows, size)]
         return torch.cat(parts, 1)  # outside, so that it is a tensor like any other
 
-    def _for_all(self, rows: Inputs, runs: int) -> Inputs:
-        """Return rows that all runs see, as :func:`stacked_call` takes them."""
+    def for_all(self, rows: Inputs, runs: int) -> Inputs:
+        """Return rows that all runs see, as :func:`stacked_call` takes them.
+
+        Args:
+            rows: Some rows of the inputs.
+            runs: How many runs there are.
+
+        Returns:
+            The rows for each run, or sparse rows for all.
+        """
         if isinstance(rows, SparseRows) and self._takes_sparse:
             return rows
         whole = as_tensor(rows)
@@ -244,40 +262,11 @@ class StackedModel:
             self.lazy.keep(runs, self.leaves[str(self._table)])
 
 
-def can_be_stacked(built: Built, data: PreparedData) -> bool:
-    """Return whether models like this one can be trained as one, and gain by it.
-
-    Batch normalisation, recurrent layers and dropout layers that are not in a sequence keep or draw something that is not a
-    parameter; convolutions of one model fill a processor already. Whatever else ``torch.func`` can map is tried on two rows.
-
-    Args:
-        built: A model of the kind.
-        data: What it is trained on.
-
-    Returns:
-        True if it can.
-    """
-    alone = (nn.modules.batchnorm._NormBase, nn.RNNBase, nn.modules.conv._ConvNd, Encoder)
-    if any(isinstance(module, alone) for module in built.model.modules()) or any(True for _ in built.model.buffers()):
-        return False
-    if any(map(hides_dropout, _parts(built.model))):
-        return False
-    model = StackedModel([built, built], [0, 0])
-    rows = data.train[:2]
-    inputs = data.inputs[rows]
-    try:
-        model.template.train()
-        model.gradient(model.logits(model._for_all(inputs, 2)).sum((1, 2)))
-        together = model.predict(data.inputs, rows, model.weights)
-    except (RuntimeError, ValueError, TypeError):  # what torch.func raises where it cannot map a module
-        return False
-    (apart,) = StackedModel([built], [0]).predict(data.inputs, rows, model.weights[:1])
-    return torch.allclose(together, apart.expand_as(together), rtol=1e-4, atol=1e-5)
-
-
-def _parts(model: nn.Module) -> tuple[nn.Module, ...]:
-    """Return what :class:`StackedModel` calls one after the other."""
-    return (model.backbone, model.head) if isinstance(model, Classifier) else (model,)
+def _decays(built: Sequence[Built], sizes: Mapping[str, int], device: torch.device) -> Tensor | None:
+    if not any(own.decay[name] for own in built for name in sizes):
+        return None
+    rows = [torch.cat([torch.full((size,), own.decay[name]) for name, size in sizes.items()]) for own in built]
+    return torch.stack(rows).to(device)
 
 
 def _buffers(model: nn.Module) -> dict[str, Tensor]:

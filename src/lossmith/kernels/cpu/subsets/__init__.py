@@ -1,0 +1,1 @@
+"""Random k-element subsets of rows on a processor."""

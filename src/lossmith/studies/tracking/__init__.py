@@ -1,0 +1,1 @@
+"""Experiment trackers, which are told of runs and results as they finish."""

@@ -1,0 +1,1 @@
+"""What runs the tasks of a study: processes of this machine, or a cluster."""
