@@ -41,6 +41,13 @@ def test_files_that_contributing_names_are_there():
     assert not [name for name in named if not any((place / name).exists() for place in places)]
 
 
+def test_this_version_is_in_the_change_log():
+    """With its date, below the section that collects what comes next."""
+    titles = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert titles[0] == "Unreleased"
+    assert re.fullmatch(rf"{re.escape(lossmith.__version__)} \(\d{{4}}-\d\d-\d\d\)", titles[1])
+
+
 def functions():
     for namespace in NAMESPACES:
         module = getattr(lossmith, namespace)

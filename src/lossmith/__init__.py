@@ -7,7 +7,7 @@ rest is in namespaces, such as ``lossmith.analysis`` and ``lossmith.theory``.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:  # a name imported as itself is one that others may import from here
     # isort: off
