@@ -9,6 +9,7 @@ from torch import Tensor
 
 from attack.kind import Failure, Kind
 from lossmith.losses import LOSSES, ClassificationLoss
+from lossmith.losses.contract.needs_data import NeedsData
 
 __all__ = ["LOSS_CALLS"]
 
@@ -44,7 +45,8 @@ def attempt(chance: random.Random, _: Path, __: object) -> None:
 
 def _made(chance: random.Random, name: str) -> ClassificationLoss | None:
     """Return the loss with options and perhaps a number of its own, unless these are refused in one line."""
-    options: dict[str, Any] = {"reduction": chance.choice(("mean", "sum", "none"))}
+    example = LOSSES[name].example if issubclass(LOSSES[name], NeedsData) else {}
+    options: dict[str, Any] = {**example, "reduction": chance.choice(("mean", "sum", "none"))}
     for parameter in LOSSES[name].limits:
         if chance.random() < 0.3:
             options[parameter] = chance.choice((0, 1, 2, 0.5, 0.7, 1.5, 4, -1, 1e-8, 100, float("inf"), float("nan"), "x", None))

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from lossmith import make_loss
 from lossmith.kernels.triton.programs import LONGEST_RESIDENT, printed_program
 from lossmith.kernels.triton.recorded import graphs_of
-from lossmith.losses import LOSSES
+from lossmith.losses.ready import ready_losses
 
 SHAPES = ((4096, 1000), (512, 128000))
 LABEL = 8
@@ -103,7 +103,7 @@ def compiled_table(expressions: Sequence[str]) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("losses", nargs="*", default=list(LOSSES), help="expressions; the catalogue by default")
+    parser.add_argument("losses", nargs="*", default=ready_losses(), help="expressions; the catalogue by default")
     parser.add_argument("--compiled", action="store_true", help="count the kernels that Inductor generates")
     chosen = parser.parse_args()
     (compiled_table if chosen.compiled else traffic_table)(chosen.losses)

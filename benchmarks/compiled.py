@@ -12,8 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch._dynamo.utils import counters
 
-from lossmith import LOSSES, make_loss
+from lossmith import make_loss
 from lossmith.losses.contract.adjustable import AdjustableNumber, adjustable_numbers
+from lossmith.losses.ready import ready_losses
 
 SHAPE = (256, 100)
 VALUES = 4
@@ -63,7 +64,7 @@ def graphs(expression: str, *, dynamic: bool | None) -> str:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("losses", nargs="*", default=list(LOSSES), help="expressions; the catalogue by default")
+    parser.add_argument("losses", nargs="*", default=ready_losses(), help="expressions; the catalogue by default")
     parser.add_argument("--graphs", action="store_true", help="count graphs only, which takes seconds for each loss")
     chosen = parser.parse_args()
     torch._inductor.config.force_disable_caches = True  # what comes from a cache is not counted

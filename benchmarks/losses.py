@@ -14,6 +14,7 @@ from torch import Tensor
 from benchmarks.measure import best_times, in_new_processes, machine, markdown_table, peak_memory, training_step
 from lossmith import make_loss
 from lossmith.losses import LOSSES
+from lossmith.losses.ready import ready_expression
 
 SHAPES = ((128, 10), (256, 100), (256, 1000), (4096, 1000), (512, 32000))
 # These have benchmarks of their own, beside rivals of their own.
@@ -24,7 +25,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 def measured_losses() -> list[str]:
     """Return the losses of the catalogue that are measured here."""
-    return [name for name in LOSSES if name not in ELSEWHERE]
+    return [ready_expression(name) for name in LOSSES if name not in ELSEWHERE]
 
 
 def inputs(shape: tuple[int, int], kind: str) -> tuple[Tensor, Tensor]:

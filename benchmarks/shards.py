@@ -19,6 +19,7 @@ from lossmith.distributed import sharded_loss
 from lossmith.linear.call import Precision
 from lossmith.linear.chunks import CACHED_ELEMENTS, Layer, rows_at_a_time
 from lossmith.losses import LOSSES
+from lossmith.losses.ready import needs_no_data
 
 NUMBER = 4
 ROWS, WIDTH = 4096, 512
@@ -115,7 +116,7 @@ def on_two_processes(names: list[str]) -> tuple[dict[str, list[tuple[int, int]]]
 def main() -> None:
     """Count, compute and check, and print it as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--losses", default=",".join(LOSSES), help="names, separated by commas")
+    parser.add_argument("--losses", default=",".join(filter(needs_no_data, LOSSES)), help="names, separated by commas")
     found, peak = on_two_processes(parser.parse_args().losses.split(","))
     rows = [[name, *(f"{part // 16}" for pair in sent for part in (pair[0], 16 * pair[1]))] for name, sent in found.items()]
     print(markdown_table(["loss", "bytes of a row, forward", "calls", "backward", "calls"], rows))

@@ -56,6 +56,10 @@ def symmetric(p: list[mpf], y: int, alpha: float, beta: float, log_zero: float) 
     return mpf(alpha) * cross_entropy(p, y) + mpf(beta) * reverse
 
 
+def poly(p: list[mpf], y: int, epsilon: float) -> mpf:
+    return cross_entropy(p, y) + mpf(epsilon) * (1 - p[y])
+
+
 def printed_focal(p: list[mpf], y: int, gamma: float) -> mpf:
     others = mpmath.fsum(prob for label, prob in enumerate(p) if label != y)
     return mpmath.log(others ** mpf(gamma) * p[y])
@@ -90,6 +94,7 @@ REFERENCES: dict[str, Callable[[list[mpf], int], mpf]] = {
         f"tamed-ce(alpha={alpha})": lambda p, y, alpha=alpha: tamed(p, y, alpha)
         for alpha in (0.5, 0.0, 1.0, 0.99999999, 1.0001, 2.0)
     },
+    **{f"poly(epsilon={e})": lambda p, y, e=e: poly(p, y, e) for e in (1.0, 0.0, 5.0, -0.5, -0.999, -1.0)},
     "mpce": lambda p, y: -(max(p) - p[y]) * mpmath.log(p[y]),
     "ce-el(focus=0.3)": lambda p, y: cross_entropy(p, y) + (1 - p[y]) / (1 - 2 * mpf(0.3)),
     "ce-el(focus=0.5)": lambda p, y: 1 - p[y],
@@ -135,6 +140,30 @@ def biased(z: list[mpf], y: int) -> list[mpf]:
     return [each + (mpf(0.5) if c == y else 0) for c, each in enumerate(z)]
 
 
+def tail_log_shares(classes: int, imbalance: float) -> list[mpf]:
+    counts = [mpf(imbalance) ** (mpf(c) / (classes - 1)) for c in range(classes)]
+    return [mpmath.log(count / mpmath.fsum(counts)) for count in counts]
+
+
+def balanced_softmax(z: list[mpf], y: int) -> mpf:
+    shares = [mpmath.exp(share) for share in tail_log_shares(len(z), 0.1)]
+    weighted = [share * mpmath.exp(each) for share, each in zip(shares, z, strict=True)]
+    return -mpmath.log(weighted[y] / mpmath.fsum(weighted))
+
+
+def ldam(z: list[mpf], y: int, beta: float = 0.0) -> mpf:
+    counts = [5000 * mpf(0.1) ** (mpf(c) / (len(z) - 1)) for c in range(len(z))]
+    margin = mpf(0.5) * (counts[y] / min(counts)) ** -mpf(0.25)
+    weights = [(1 - mpf(beta)) / (1 - mpf(beta) ** count) for count in counts]
+    mean = mpmath.fsum(count * weight for count, weight in zip(counts, weights, strict=True)) / mpmath.fsum(counts)
+    moved = [30 * (each - (margin if c == y else 0)) for c, each in enumerate(z)]
+    return weights[y] / mean * cross_entropy(softmax(moved), y)
+
+
+def adjusted(z: list[mpf], tau: float, imbalance: float) -> list[mpf]:
+    return [each + mpf(tau) * share for each, share in zip(z, tail_log_shares(len(z), imbalance), strict=True)]
+
+
 def bi_tempered(z: list[mpf], y: int) -> mpf:
     one_hot = [float(c == y) for c in range(len(z))]
     return tempered_reference.divergence(one_hot, tempered_reference.tempered_softmax(z, 1.2).probs, 0.8)
@@ -169,6 +198,12 @@ OF_LOGITS: dict[str, Callable[[list[mpf], int], mpf]] = {
     "cot": lambda z, y: cross_entropy(softmax(z), y) + complement_entropy(z, y),
     "logit-bias": lambda z, y: mae(softmax(biased(z, y)), y),
     "z-loss": z_loss,
+    "balanced-softmax(imbalance=0.1)": balanced_softmax,
+    "ldam(imbalance=0.1)": ldam,
+    "ldam(beta=0.9999, imbalance=0.1)": lambda z, y: ldam(z, y, 0.9999),
+    "logit-adjusted(imbalance=0.1)": lambda z, y: cross_entropy(softmax(adjusted(z, 1.0, 0.1)), y),
+    "logit-adjusted(sigmoid, tau=0.5, imbalance=0.01)": lambda z, y: sigmoid(adjusted(z, 0.5, 0.01), y),
+    "logit-adjusted(focal, tau=2.0, imbalance=0.01)": lambda z, y: focal(softmax(adjusted(z, 2.0, 0.01)), y, 2.0),
     "bi-tempered": bi_tempered,
     "tsallis": tsallis,
     "smooth-topk(k=2)": smooth_topk,

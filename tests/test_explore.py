@@ -13,10 +13,11 @@ import torch
 from lossmith import make_loss
 from lossmith.command_line import main
 from lossmith.losses import LOSSES
+from lossmith.losses.ready import ready_expression
 from lossmith.report.explore import write_explorer
 from lossmith.report.explore.sliders import catalogue
 
-EXPLORED = [name for name in LOSSES if name not in ("logit-bias", "z-loss")]  # the wrappers
+EXPLORED = [name for name in LOSSES if name not in ("logit-adjusted", "logit-bias", "z-loss")]  # the wrappers
 PARAMETERS = {
     "gce": ["q=0", "q=0.3", "q=1"],
     "truncated-gce": ["q=0.5, k=0", "q=0, k=0.2", "q=1, k=0.9"],
@@ -46,12 +47,15 @@ PARAMETERS = {
     "logit-norm": ["tau=1", "tau=0.3"],
     "squared-error": ["kappa=6, target=12, scale=3"],
     "cot": ["gamma=0", "gamma=0.01"],
+    "ldam": ["max_margin=0, scale=1, imbalance=1", "max_margin=0.5, scale=10, beta=0.999, imbalance=0.01"],
+    "poly": ["epsilon=0", "epsilon=-1", "epsilon=6"],
+    "balanced-softmax": ["imbalance=1", "imbalance=0.001"],
 }
 NEEDS_CLASSES = {"smooth-topk": 6, "hard-topk": 6}  # the default is k = 5
 
 
 def expressions(name):
-    return [name, *(f"{name}({written})" for written in PARAMETERS.get(name, []))]
+    return [ready_expression(name), *(f"{name}({written})" for written in PARAMETERS.get(name, []))]
 
 
 def batches(name):

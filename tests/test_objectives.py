@@ -10,7 +10,9 @@ from torch import nn
 from cases import SMALL
 from lossmith import make_loss, make_objective
 from lossmith.losses import LOSSES
+from lossmith.losses.ready import ready_expression
 from lossmith.objectives import OBJECTIVES, SCHEDULES, CosineLinear, DropoutLinear, Objective, final_layer_groups
+from lossmith.objectives.objective import filled_in
 
 
 def backbone() -> nn.Module:
@@ -98,14 +100,14 @@ def test_groups_can_spare_vectors_and_refuse_foreign_heads() -> None:
     "expression",
     [
         *(name for name in OBJECTIVES if name != "scheduled"),
-        *(SMALL.get(name, name) for name in LOSSES),
+        *(SMALL.get(name, ready_expression(name)) for name in LOSSES),
         "cosine-softmax(tau=0.1, loss=gce)",
         "1.0*nce + 20*mae",
     ],
 )
 def test_every_objective_trains(expression: str) -> None:
     torch.manual_seed(0)
-    objective = make_objective(expression)
+    objective = filled_in(make_objective(expression), {"counts": [20.0, 8.0, 4.0]})
     model, loss, groups = objective.build(backbone(), num_classes=3, weight_decay=1e-4)
     assert str(objective) == expression
     scheduler = objective.scheduler(loss, total=6)

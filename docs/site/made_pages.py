@@ -10,6 +10,7 @@ from pictures import draw
 import lossmith
 from lossmith.losses import LOSSES
 from lossmith.losses.purposes import losses_by_purpose
+from lossmith.losses.ready import ready_expression
 
 
 def setup(app: Any) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def _make(app: Any) -> None:
 def _make_losses(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     for name, loss in LOSSES.items():
-        pictures = draw(name, loss(), folder / "pictures")
+        pictures = draw(name, lossmith.make_loss(ready_expression(name)), folder / "pictures")
         _write(folder / f"{name}.md", loss_page(name, loss, pictures))
     _write(folder / "index.md", loss_index(losses_by_purpose()))
 

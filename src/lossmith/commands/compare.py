@@ -56,7 +56,7 @@ def _add_study(group: Any) -> None:
         "--tune", metavar="WHAT", help="settings, the losses' own parameters, too, or such as learning_rate=1e-4:0.1"
     )
     group.add_argument("--tune-on", metavar="WHERE", help="choose on each noise's own rows, or on clean labels as papers do")
-    group.add_argument("--class-weight", metavar="HOW", help="none, or balanced: rare classes weigh more")
+    group.add_argument("--class-weight", metavar="HOW", help="none, balanced or effective(BETA): rare classes weigh more")
     group.add_argument("--draws", metavar="WHOSE", help="initial weights, batches and trials: common to all losses, or own")
     group.add_argument("--no-references", dest="references", action="store_false", help="train no classical models beside")
     group.add_argument("--num-classes", type=int, metavar="N", help="for losses that depend on it, where train.py:fn trains")

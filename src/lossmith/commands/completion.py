@@ -20,7 +20,7 @@ _WORDS = {
     "schedule": ("constant", "cosine", "warmup-cosine", "exponential", "steps"),
     "select": ("last", "best"),
     "text": ("ngrams", "words"),
-    "class_weight": ("none", "balanced"),
+    "class_weight": ("none", "balanced", "effective"),
     "draws": ("common", "own"),
     "tune_on": ("own", "clean"),
     "precision": ("auto", "float32", "bfloat16"),
@@ -66,7 +66,9 @@ def loss_names() -> list[str]:
     >>> loss_names()[:3]
     ['agce', 'bi-tempered', 'ce']
     """
-    places = [file for file in (files("lossmith") / "losses").iterdir() if file.name.endswith(".py")]
+    losses = files("lossmith") / "losses"
+    folders = [losses, *(each for each in losses.iterdir() if each.is_dir() and each.name != "contract")]
+    places = [file for folder in folders for file in folder.iterdir() if file.name.endswith(".py")]
     classes = [
         node for file in places for node in ast.parse(file.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)
     ]

@@ -1,6 +1,6 @@
 """Data sets, splits and label noise (extra ``experiments``)."""
 
-from lossmith.data.class_balance import class_weights
+from lossmith.data.class_balance import class_counts, class_weights
 from lossmith.data.loading import load_data
 from lossmith.data.noise.named import NOISES, LabelNoise, RealisedNoise, make_noise, realised
 from lossmith.data.prepared import PreparedData
@@ -12,6 +12,7 @@ __all__ = [
     "LabelNoise",
     "PreparedData",
     "RealisedNoise",
+    "class_counts",
     "class_weights",
     "load_data",
     "make_noise",

@@ -1,5 +1,6 @@
 """Classes that are much more frequent than others."""
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,12 +10,15 @@ from torch import Tensor
 from lossmith.data.sources.examples import Array
 from lossmith.expressions.limits import Limits
 from lossmith.expressions.quotes import quote
+from lossmith.losses.rare_classes.class_weights import DEFAULT_BETA, class_balanced_weights
 
-__all__ = ["class_weights", "imbalance_notes"]
+__all__ = ["check_weighting", "class_counts", "class_weights", "imbalance_notes", "weights_by"]
 
 # Of an even share: what the largest class has at least, or the smallest at most, where classes are called uneven.
 _LARGE = 3.0
 _SMALL = 0.2
+WEIGHTINGS = ("none", "balanced", "effective")
+"""How classes can be weighed."""
 
 
 def class_weights(labels: Tensor, num_classes: int) -> Tensor:
@@ -51,6 +55,77 @@ def class_weights(labels: Tensor, num_classes: int) -> Tensor:
     present = counts > 0
     weights = len(labels) / (present.sum() * counts.clamp(min=1))
     return torch.where(present, weights, 0.0).float()
+
+
+def check_weighting(how: str) -> None:
+    """Raise an error for a way to weigh classes that nobody knows.
+
+    Args:
+        how: ``none``, ``balanced``, ``effective`` or ``effective(BETA)``.
+
+    Raises:
+        ValueError: If it is none of these, or beta is out of its range.
+    """
+    if how in WEIGHTINGS:
+        return
+    beta = _beta(how)
+    if beta is None:
+        raise ValueError(f"compare: class_weight must be one of {', '.join(WEIGHTINGS)} or effective(BETA), got {quote(how)}.")
+    Limits(0.0, 1.0).check("beta of class_weight", beta, owner="compare")
+
+
+def _beta(how: str) -> float | None:
+    """Return the number of ``effective(BETA)``, or None for anything else."""
+    found = re.fullmatch(r"effective(?:\(\s*([\d.eE+-]+)\s*\))?", how)
+    try:
+        return None if found is None else float(found[1] or DEFAULT_BETA)
+    except ValueError:
+        return None
+
+
+def weights_by(how: str, labels: Tensor, num_classes: int) -> Tensor | None:
+    """Return a weight for each class by one of the ways that ``compare`` knows.
+
+    Args:
+        how: ``none``; ``balanced``, as :func:`class_weights`; ``effective`` or ``effective(BETA)``, by effective numbers of rows.
+        labels: The class indices of the training rows, as they are trained with.
+        num_classes: How many classes there are.
+
+    Returns:
+        Weights ``(num_classes,)``, 0 for a class without rows; or None.
+
+    >>> weights_by("effective(1.0)", torch.tensor([0, 0, 0, 2]), num_classes=3)
+    tensor([0.5000, 0.0000, 1.5000])
+    """
+    if how == "none":
+        return None
+    if how == "balanced":
+        return class_weights(labels, num_classes)
+    counts = torch.bincount(labels, minlength=num_classes)
+    weights = torch.zeros(num_classes)
+    weights[counts > 0] = class_balanced_weights(counts[counts > 0], _beta(how) or 0.0)
+    return weights
+
+
+def class_counts(labels: Tensor, num_classes: int, weights: Tensor | None = None) -> Tensor:
+    """Return how many rows each class has, for losses that want to know it.
+
+    A class without rows counts as the least frequent of the others, or as one row if that is less: losses take logarithms.
+
+    Args:
+        labels: The class indices of the training rows, as they are trained with.
+        num_classes: How many classes there are.
+        weights: How much each row counts; one by default.
+
+    Returns:
+        Counts ``(num_classes,)`` in single precision, for the parameter ``counts`` of a loss.
+
+    >>> class_counts(torch.tensor([0, 0, 0, 2, 2]), num_classes=3)
+    tensor([3., 1., 2.])
+    """
+    counts = torch.bincount(labels, weights, minlength=num_classes).double()
+    least = counts[counts > 0].amin().clamp(max=1.0)
+    return torch.where(counts > 0, counts, least).float()
 
 
 def imbalance_notes(labels: Array, classes: Sequence[str]) -> list[str]:

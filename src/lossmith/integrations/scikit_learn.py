@@ -14,10 +14,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 from torch import Tensor
 
+from lossmith.data.class_balance import class_counts
 from lossmith.data.sparse_rows import Inputs, SparseRows
 from lossmith.integrations.learner import Learner
 from lossmith.integrations.table_encoder import TableEncoder, are_texts, is_mixed_table
 from lossmith.losses import ClassificationLoss
+from lossmith.losses.contract.needs_data import fill_in
 from lossmith.objectives import Objective, make_objective
 
 __all__ = ["LossmithClassifier"]
@@ -172,6 +174,8 @@ class LossmithClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         own = {"learning_rate": self.learning_rate, "weight_decay": self.weight_decay}
         self._learner = Learner(objective, self.model, inputs, len(classes), seed=seed, **own)
         self.loss_ = self._learner.loss
+        places = torch.from_numpy(np.searchsorted(classes, y))
+        fill_in(self.loss_, {"counts": class_counts(places, len(classes), weights)})
         if self.class_weight is not None:
             by_class = compute_class_weight(self.class_weight, classes=classes, y=y)
             self.loss_.weight = torch.from_numpy(by_class).float()

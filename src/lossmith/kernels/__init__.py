@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from lossmith.kernels import formula
-from lossmith.kernels.formula import Biased, Curve, Formula, Reduction, Rows, Sum, Term, Terms, biased
+from lossmith.kernels.formula import Biased, Curve, Formula, Reduction, Rows, Shifted, Sum, Term, Terms, biased
 from lossmith.kernels.reference import cross_entropy
 from lossmith.torch_compat import has_triton
 
@@ -22,6 +22,7 @@ __all__ = [
     "Formula",
     "Reduction",
     "Rows",
+    "Shifted",
     "Sum",
     "Term",
     "Terms",

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from lossmith.kernels import reference
 from lossmith.kernels.reference import Curve, Term
+from lossmith.numerics.class_shares import log_shares
 
 __all__ = [
     "Biased",
@@ -19,6 +20,7 @@ __all__ = [
     "Formula",
     "Reduction",
     "Rows",
+    "Shifted",
     "Sum",
     "Term",
     "Terms",
@@ -105,6 +107,30 @@ class Biased(NamedTuple):
     def losses(self, logits: Tensor, target: Tensor) -> Tensor:
         """Return the losses of the biased logits."""
         return self.formula.losses(biased(logits, target, self.epsilon), target)
+
+
+class Shifted(NamedTuple):
+    """A formula for logits to which something is added at every class: a multiple of the logarithm of its share.
+
+    Args:
+        formula: The formula of the shifted logits.
+        tau: What logarithms are multiplied by.
+        counts: How often each class was counted, ``(C,)``; or None.
+        imbalance: In place of counts, how much less frequent the last class of a long tail is than the first.
+    """
+
+    formula: Formula
+    tau: float
+    counts: Tensor | None
+    imbalance: float | None = None
+
+    def shifted(self, logits: Tensor) -> Tensor:
+        """Return the logits that the formula is for."""
+        return logits + self.tau * log_shares(logits, self.counts, self.imbalance)
+
+    def losses(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Return the losses of the shifted logits."""
+        return self.formula.losses(self.shifted(logits), target)
 
 
 class Reduction(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 
-from lossmith.kernels.formula import Biased, Formula, Rows, Sum, Terms
+from lossmith.kernels.formula import Biased, Formula, Rows, Shifted, Sum, Terms
 from lossmith.kernels.reference import Curve, Term
 from lossmith.kernels.symbols import Input, Operation, Recording, Symbol, UndecidedError, UntraceableError
 from lossmith.numerics.probability import Probability
@@ -142,7 +142,7 @@ def _traced(formula: Formula, inputs: _Inputs) -> Traced:
     """Run a formula on symbols."""
     if isinstance(formula, Terms):
         return TracedTerms(tuple(_traced_term(term, inputs) for term in formula.terms))
-    if isinstance(formula, Rows):
+    if isinstance(formula, Rows | Shifted):
         return TracedRows(_node(formula.losses(inputs.logits, inputs.target)))
     if isinstance(formula, Sum):
         return TracedSum(tuple((_node(factor), _traced(part, inputs)) for factor, part in formula.parts))

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import Unpack
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from lossmith.expressions.addable import Addable
 from lossmith.expressions.reader import ExpressionReader
 from lossmith.losses.bi_tempered import BinaryBiTemperedLoss, BiTemperedLoss, TsallisLoss
 from lossmith.losses.complement import ComplementEntropyLoss, ComplementObjective
 from lossmith.losses.contract.classification_loss import ClassificationLoss, Options, TargetProbabilityLoss
+from lossmith.losses.contract.needs_data import as_counts, fill_in
 from lossmith.losses.contract.top_k_prediction import topk_accuracy, topk_probabilities
 from lossmith.losses.contract.weighted_sum import WeightedSum, sum_of
 from lossmith.losses.cross_entropy import CrossEntropyLoss, SymmetricCrossEntropyLoss, TamedCrossEntropyLoss
@@ -33,6 +34,10 @@ from lossmith.losses.normalized import (
     NormalizedFocalLoss,
     NormalizedFocalMAELoss,
 )
+from lossmith.losses.poly import PolyLoss
+from lossmith.losses.rare_classes.class_weights import class_balanced_weights
+from lossmith.losses.rare_classes.ldam import LDAMLoss
+from lossmith.losses.rare_classes.logit_adjusted import BalancedSoftmaxLoss, LogitAdjustedLoss
 from lossmith.losses.sigmoid import SigmoidCrossEntropyLoss
 from lossmith.losses.squared_error import SquaredErrorLoss
 from lossmith.losses.top_k import HardTopKLoss, SmoothTopKLoss
@@ -48,6 +53,7 @@ LOSSES: dict[str, type[ClassificationLoss]] = {
         AsymmetricGeneralizedCrossEntropyLoss,
         SymmetricCrossEntropyLoss,
         FocalLoss,
+        PolyLoss,
         TamedCrossEntropyLoss,
         MaximumProbabilityCrossEntropyLoss,
         CrossEntropyExpectationLoss,
@@ -67,6 +73,9 @@ LOSSES: dict[str, type[ClassificationLoss]] = {
         SquaredErrorLoss,
         ComplementEntropyLoss,
         ComplementObjective,
+        BalancedSoftmaxLoss,
+        LDAMLoss,
+        LogitAdjustedLoss,
         LogitBias,
         ZLoss,
     )
@@ -82,6 +91,7 @@ torch.serialization.add_safe_globals([*LOSSES.values(), WeightedSum, nn.ModuleLi
 __all__ = [
     "LOSSES",
     "AsymmetricGeneralizedCrossEntropyLoss",
+    "BalancedSoftmaxLoss",
     "BiTemperedLoss",
     "BinaryBiTemperedLoss",
     "ClassificationLoss",
@@ -93,7 +103,9 @@ __all__ = [
     "FocalLoss",
     "GeneralizedCrossEntropyLoss",
     "HardTopKLoss",
+    "LDAMLoss",
     "LabelSmoothingLoss",
+    "LogitAdjustedLoss",
     "LogitBias",
     "LogitNormLoss",
     "LogitPenaltyLoss",
@@ -104,6 +116,7 @@ __all__ = [
     "NormalizedCrossEntropyMAELoss",
     "NormalizedFocalLoss",
     "NormalizedFocalMAELoss",
+    "PolyLoss",
     "SigmoidCrossEntropyLoss",
     "SmoothTopKLoss",
     "SquaredErrorLoss",
@@ -114,6 +127,7 @@ __all__ = [
     "TsallisLoss",
     "WeightedSum",
     "ZLoss",
+    "class_balanced_weights",
     "make_loss",
     "topk_accuracy",
     "topk_probabilities",
@@ -129,7 +143,9 @@ ADDABLE_LOSSES = Addable(ClassificationLoss, _combined, tuple(Options.__annotati
 """What expressions can add and multiply."""
 
 
-def make_loss(expression: str, **options: Unpack[Options]) -> ClassificationLoss:
+def make_loss(
+    expression: str, *, counts: Tensor | Sequence[float] | None = None, **options: Unpack[Options]
+) -> ClassificationLoss:
     """Read a loss from text, as the command line does, and give it the options of ``torch.nn.CrossEntropyLoss``.
 
     A name, a name with parameters, a sum of them, or a name with the parameters published for a number of classes:
@@ -142,9 +158,12 @@ def make_loss(expression: str, **options: Unpack[Options]) -> ClassificationLoss
     logit-bias(mae, epsilon=3.0)
     >>> make_loss("nf-mae@100")
     nf-mae(alpha=1.0, beta=0.2)
+    >>> make_loss("logit-adjusted(focal)", counts=[900, 100])
+    logit-adjusted(focal(gamma=2.0), tau=1.0, counts=[900.0, 100.0])
 
     Args:
         expression: The loss, of a million characters, ten thousand names and a hundred parentheses within one another at most.
+        counts: How many training rows each class has, for losses in it that want to know and were not told.
         **options: ``weight``, ``ignore_index``, ``reduction`` and ``label_smoothing``, for every loss in it.
 
     Returns:
@@ -156,6 +175,7 @@ def make_loss(expression: str, **options: Unpack[Options]) -> ClassificationLoss
     """
     loss = ExpressionReader(expression, LOSSES | OTHER_NAMES, options, addable=ADDABLE_LOSSES).read()
     assert isinstance(loss, ClassificationLoss)
+    fill_in(loss, {"counts": as_counts(counts, "make_loss")} if counts is not None else {})
     return loss
 
 

@@ -9,7 +9,7 @@ PURPOSES: dict[str, tuple[str, ...]] = {
         *("nce", "nf", "nce-mae", "nf-mae", "nce-agce"),
     ),
     "around others, for many classes": ("logit-bias", "z-loss"),
-    "for rare classes": ("focal",),
+    "for rare classes": ("logit-adjusted", "balanced-softmax", "ldam", "focal", "poly"),
     "for the right class among k guesses": ("smooth-topk", "hard-topk"),
     "for calibration and representations": (
         *("label-smoothing", "logit-penalty", "logit-norm", "sigmoid", "squared-error", "cot", "complement-entropy"),

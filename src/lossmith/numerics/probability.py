@@ -7,6 +7,9 @@ from lossmith.numerics.elementary import as_scalar, box_cox, softplus
 
 __all__ = ["Probability"]
 
+# Where the series has every digit of double precision with so many terms, and beyond which little more than one digit cancels.
+_NEAR, _TERMS = 0.1, 15
+
 
 class Probability:
     """Probabilities p with ``1 - p`` and ``-log p``, each to full relative accuracy.
@@ -73,6 +76,16 @@ class Probability:
         # Where so little is left that the quotient overflows in derivatives, its series ends with the second term.
         is_little = self.rest < torch.finfo(self.rest.dtype).eps
         return torch.where(is_little, 1 + self.rest / 2, self.surprise / torch.where(is_little, 1.0, self.rest))
+
+    @property
+    def surprise_excess(self) -> Tensor:
+        """``-log p - (1 - p)``, by its series ``(1 - p)**2 (1/2 + (1 - p)/3 + ...)`` where the two are nearly the same."""
+        is_near = self.rest < _NEAR
+        rest = torch.where(is_near, self.rest, 0.0)
+        series = 1 / (_TERMS + 2) + 0 * rest
+        for term in range(_TERMS - 1, -1, -1):
+            series = series * rest + 1 / (term + 2)
+        return torch.where(is_near, series * rest * rest, self.surprise - self.rest)
 
     def focal_growth(self, gamma: float) -> Tensor:
         """``1 - gamma p log p / (1 - p)``: how much harder than its modulation ``(1 - p)**gamma`` the focal loss pulls."""

@@ -20,6 +20,7 @@ from lossmith.losses import (
     ComplementObjective,
     CrossEntropyExpectationLoss,
     CrossEntropyLoss,
+    LDAMLoss,
     LogitBias,
     make_loss,
 )
@@ -28,7 +29,7 @@ from lossmith.objectives.heads import CosineLinear, DropoutLinear
 from lossmith.objectives.named_schedules import SCHEDULES
 from lossmith.objectives.objective import Head, Objective
 from lossmith.objectives.published import DATA_SETS, PRESETS, Published
-from lossmith.objectives.schedules import Schedule
+from lossmith.objectives.schedules import Piecewise, Schedule
 
 __all__ = ["OBJECTIVES", "make_objective", "written_parts"]
 
@@ -98,6 +99,12 @@ def _cyclic_logit_bias(loss: ClassificationLoss | None = None) -> Objective:
     return Objective(LogitBias(loss), schedules={"epsilon": "epsilon-cyclic"})
 
 
+def _deferred_weights(max_margin: float = 0.5, scale: float = 30.0, beta: float = 0.9999) -> Objective:
+    """Margins by class counts on cosines, and for the last 20 % of training weights by effective numbers, too."""
+    head = _head(CosineLinear, tau=1.0, bias=False)
+    return Objective(LDAMLoss(max_margin, scale), head=head, schedules={"beta": Piecewise((0.0, beta), at=(0.8,))})
+
+
 OBJECTIVES: dict[str, Callable[..., Objective]] = {
     "softmax": _softmax,
     "dropout": _dropout,
@@ -107,6 +114,7 @@ OBJECTIVES: dict[str, Callable[..., Objective]] = {
     "ce-el-late": _late_expectation,
     "ce-el-gradual": _gradual_expectation,
     "cyclic-logit-bias": _cyclic_logit_bias,
+    "ldam-drw": _deferred_weights,
     "scheduled": _scheduled,
 }
 """Objectives that are more than a loss, by name. Every loss, and every sum of losses, is an objective, too."""

@@ -6,7 +6,7 @@ final layer, its loss and its optimiser's parameter groups, and so does the name
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
@@ -17,11 +17,12 @@ from lossmith.losses import (
     ComplementObjective,
     SigmoidCrossEntropyLoss,
 )
+from lossmith.losses.contract.needs_data import fill_in, is_complete
 from lossmith.objectives.heads import final_layer_groups
 from lossmith.objectives.scheduler import LossScheduler, checked_schedules
 from lossmith.objectives.schedules import Schedule
 
-__all__ = ["Classifier", "Head", "Objective", "Trainable"]
+__all__ = ["Classifier", "Head", "Objective", "Trainable", "filled_in"]
 
 Head = Callable[[int, int], nn.Module]
 
@@ -190,3 +191,21 @@ def _width(backbone: nn.Module, in_features: int | None) -> int:
         raise ValueError(f"Objective: give in_features, because the {type(backbone).__name__} has no out_features.")
     Limits(1, whole=True).check("out_features" if in_features is None else "in_features", width, owner="Objective")
     return int(width)
+
+
+def filled_in(trained: Objective | nn.Module, facts: Mapping[str, Any]) -> Objective | nn.Module:
+    """Return an objective, or a loss, with what its loss lacks and is known of the training rows.
+
+    Args:
+        trained: What is trained, which is not changed.
+        facts: What is known, by the names of parameters.
+
+    Returns:
+        The same where nothing is lacking, else a copy.
+    """
+    loss = trained.loss if isinstance(trained, Objective) else trained
+    if not isinstance(loss, ClassificationLoss) or is_complete(loss):
+        return trained
+    loss = copy.deepcopy(loss)
+    fill_in(loss, facts)
+    return replace(trained, loss=loss) if isinstance(trained, Objective) else loss

@@ -19,6 +19,11 @@ _OWN_LIMITS = {
     "dropout": {"keep": Limits(0.0, 1.0, low_open=True, usual=(0.3, 1.0))},
     "cosine-softmax": {"tau": Limits(0.0, low_open=True)},
     "extra-l2": {"final_weight_decay": Limits(0.0)},
+    "ldam-drw": {
+        "max_margin": Limits(0.0, usual=(0.0, 1.0)),
+        "scale": Limits(0.0, low_open=True, usual=(1.0, 64.0)),
+        "beta": Limits(0.0, 1.0, high_open=True, usual=(0.0, 0.9999)),
+    },
     "two-pass-cot": {"gamma": Limits(0.0)},
 }
 
@@ -102,7 +107,7 @@ class _Written:
         objective, parts = written_parts(expression)
         losses = [part for part in parts if isinstance(part.made, ClassificationLoss)]
         self._losses = [part for part in losses if not any(other.holds(part) for other in losses)]
-        self._changes: list[Change] = []
+        self._given: dict[int, tuple[WrittenPart, dict[str, float]]] = {}
         of_loss = _numbers_of_loss(objective.loss, {id(part) for loss in self._losses for part in loss.made.modules()})
         self.numbers = {path: number for path, number in of_loss.items() if path not in objective.schedules}
         for part in parts:
@@ -120,7 +125,7 @@ class _Written:
         }
 
     def _give(self, part: WrittenPart, name: str, value: float) -> None:
-        self._changes += part.given(self._expression, {name: value})
+        self._given.setdefault(part.start, (part, {}))[1][name] = value
 
     def changed(self, values: Mapping[str, float]) -> str:
         """Return the expression with other numbers."""
@@ -128,7 +133,8 @@ class _Written:
             path = path_of(name, self.numbers, owner=self._caller)
             self.numbers[path].set(_as_number(path, value, self.numbers[path].limits, self._caller))
         losses = [Change(loss.start, loss.end, repr(loss.made)) for loss in self._losses]
-        written = changed_text(self._expression, [*losses, *self._changes])
+        own = [change for part, given in self._given.values() for change in part.given(self._expression, given)]
+        written = changed_text(self._expression, [*losses, *own])
         make_objective(written)  # for what objectives themselves find wrong with their numbers
         return written
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from torch import nn
 
-from lossmith.data import PreparedData
+from lossmith.data import PreparedData, class_counts
 from lossmith.objectives.named_objectives import make_objective
-from lossmith.objectives.objective import Objective
+from lossmith.objectives.objective import Objective, filled_in
 from lossmith.studies.budget.cost import measured_cost
 from lossmith.studies.budget.time_plan import TimePlan, plan_in_time
 from lossmith.studies.comparison import Comparison
@@ -120,10 +120,13 @@ class PreparedComparison(Comparison):
 
     def objectives(self) -> dict[str, nn.Module | Objective]:
         """Return what is trained, by the name it has in the settings."""
-        return {
-            loss: self.losses[loss] if loss in self.losses else make_objective(fitted_to_classes(loss, self.data.num_classes))
+        classes = self.data.num_classes
+        facts = {"counts": class_counts(self.data.labels[self.data.train], classes)}
+        made = {
+            loss: self.losses[loss] if loss in self.losses else make_objective(fitted_to_classes(loss, classes))
             for loss in self.settings.losses
         }
+        return {loss: filled_in(objective, facts) for loss, objective in made.items()}
 
     def notes(self) -> list[str]:
         """Return what a user should know before training: about the data, and about what will hardly work."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lossmith.expressions.limits import Limits
 from lossmith.losses import LOSSES, ClassificationLoss, LogitBias
+from lossmith.losses.ready import needs_no_data
 from lossmith.theory.consistency import is_calibrated
 from lossmith.theory.correction import Question, corrected, measured_start, verdict
 from lossmith.theory.one_thread import keep_freed_memory, one_thread
@@ -136,7 +137,7 @@ def advise(
     Limits(0.0, 1.0, high_open=True).check("noise", noise, owner=owner)
     task = _checked_task(num_classes, noise, rows, kind)
     question = Question(num_classes, reference_classes, sigma)
-    named = [named_loss(loss, owner) for loss in (LOSSES if losses is None else losses)]
+    named = [named_loss(loss, owner) for loss in (filter(needs_no_data, LOSSES) if losses is None else losses)]
     candidates = []
     keep_freed_memory()
     with one_thread():

@@ -1,4 +1,4 @@
-"""Sums of formulas and biased logits, as kernels made of other kernels."""
+"""Sums of formulas and moved logits, as kernels made of other kernels."""
 
 from collections.abc import Sequence
 
@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from lossmith.kernels.cpu.evaluation import Evaluation, Kernel, in_blocks
+from lossmith.kernels.formula import Shifted
 
-__all__ = ["kernel_of_biased", "kernel_of_sum"]
+__all__ = ["kernel_of_biased", "kernel_of_shifted", "kernel_of_sum"]
 
 
 def kernel_of_sum(parts: Sequence[tuple[float, Kernel]]) -> Kernel:
@@ -38,3 +39,8 @@ def kernel_of_biased(kernel: Kernel, epsilon: float) -> Kernel:
         return kernel(logits.scatter_add(1, index, bias), target, share)
 
     return evaluate
+
+
+def kernel_of_shifted(kernel: Kernel, formula: Shifted) -> Kernel:
+    """Return the kernel for logits with something added at every class, which is a constant to the gradient."""
+    return lambda logits, target, share: kernel(formula.shifted(logits), target, share)

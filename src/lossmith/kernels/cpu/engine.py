@@ -12,16 +12,17 @@ from torch import Tensor
 
 from lossmith.kernels import formula as plain
 from lossmith.kernels.cpu.class_terms import kernel_of_classes
-from lossmith.kernels.cpu.combined import kernel_of_biased, kernel_of_sum
+from lossmith.kernels.cpu.combined import kernel_of_biased, kernel_of_shifted, kernel_of_sum
 from lossmith.kernels.cpu.evaluation import Evaluation, Kernel
 from lossmith.kernels.cpu.logits import logit_norm, logit_penalty, squared_error, squared_log_partition
+from lossmith.kernels.cpu.margins import ldam
 from lossmith.kernels.cpu.probabilities import complement_entropy, maximum_probability
 from lossmith.kernels.cpu.sigmoid import sigmoid_cross_entropy
 from lossmith.kernels.cpu.smoothing import label_smoothing
 from lossmith.kernels.cpu.target import kernel_of_target
 from lossmith.kernels.cpu.tempered import bi_tempered, tsallis
 from lossmith.kernels.cpu.top_k import smooth_topk
-from lossmith.kernels.formula import Biased, Formula, Rows, Sum, Terms
+from lossmith.kernels.formula import Biased, Formula, Rows, Shifted, Sum, Terms
 from lossmith.torch_compat import (
     apply_outside_transforms,
     are_transforms_active,
@@ -40,6 +41,7 @@ KERNELS: dict[str, Callable[..., Kernel | None]] = {
         bi_tempered,
         complement_entropy,
         label_smoothing,
+        ldam,
         logit_norm,
         logit_penalty,
         maximum_probability,
@@ -128,6 +130,9 @@ def kernel_for(formula: Formula, target: Tensor) -> Kernel | None:
     if isinstance(formula, Biased):
         kernel = None if target.is_floating_point() else kernel_for(formula.formula, target)
         return None if kernel is None else kernel_of_biased(kernel, formula.epsilon)
+    if isinstance(formula, Shifted):
+        kernel = kernel_for(formula.formula, target)
+        return None if kernel is None else kernel_of_shifted(kernel, formula)
     if isinstance(formula, Sum):
         kernels = [(factor, kernel_for(part, target)) for factor, part in formula.parts]
         known = [(factor, kernel) for factor, kernel in kernels if kernel is not None]

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from lossmith.kernels.sharded.along_classes import top_of
 from lossmith.kernels.sharded.collectives import added_up, shared
+from lossmith.numerics.class_shares import tail_places
 from lossmith.numerics.known_slope import with_slope
 from lossmith.numerics.normalizer import normalize
 from lossmith.numerics.precision import has_double
@@ -105,10 +106,16 @@ def _log_odds_of_absence(rows: Rows, k: int, scale: float) -> Rows:
     return absence_of_each(rows, k, scale)
 
 
+def _tail_places(rows: Rows) -> Tensor:
+    """Return the places of all classes, which every process knows."""
+    return tail_places(torch.empty(1, *rows.shape[1:2], *[1] * (rows.dim() - 2), dtype=rows.dtype, device=rows.device))
+
+
 WHOLE_FUNCTIONS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     log_odds: _log_odds,
     log_odds_of_absence: _log_odds_of_absence,
     surprises: _surprises,
+    tail_places: _tail_places,
     tempered_probs: _tempered_probs,
     with_slope: _with_slope,
 }

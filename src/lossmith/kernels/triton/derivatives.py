@@ -57,7 +57,7 @@ def _depending_on_logits(loss: Node) -> list[Node]:
             return False
         if node not in depends:
             parts = [visit(seen_through(each)) for each in inputs_of(node)]
-            depends[node] = any(parts) or (isinstance(node, Input) and node.name == LOGITS)
+            depends[node] = (any(parts) and node.name != "tail_places") or (isinstance(node, Input) and node.name == LOGITS)
         return depends[node]
 
     visit(loss)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lossmith.kernels import formula as plain
-from lossmith.kernels.formula import Formula, Reduction
+from lossmith.kernels.formula import Formula, Reduction, Shifted
 from lossmith.kernels.triton.launching import Kernels, Layout, kernels_of, launch, reduce
 from lossmith.kernels.triton.recorded import Graphs, graphs_of
 from lossmith.torch_compat import are_transforms_active, is_in_forward_mode, is_one_of_many_gradients, is_traced
@@ -96,6 +96,9 @@ def reduced(formula: Formula, logits: Tensor, target: Tensor, reduction: Reducti
     Returns:
         Losses ``(N, ...)``, or one number.
     """
+    if isinstance(formula, Shifted):
+        wide = logits if logits.dtype == torch.float64 else logits.float()
+        return reduced(formula.formula, formula.shifted(wide), target, reduction)
     if not _is_plain_call(logits, target) or not 0 < logits.shape[1] < MOST_CLASSES or logits.numel() == 0:
         return None
     dtype = torch.float64 if logits.dtype == torch.float64 else torch.float32

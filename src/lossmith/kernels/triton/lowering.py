@@ -20,8 +20,8 @@ __all__ = ["lowered", "softmax_of"]
 
 # Without a dimension, since there is one: other names than torch has for them.
 RENAMED = {"gather": "take", "scatter": "put", "sum": "total"}
-# An entry at one place is that of one of two rows, by which place it is.
-OF_SEVERAL_ENTRIES = ("put",)
+# An entry at one place is that of one of two rows, by which place it is, or the place itself.
+OF_SEVERAL_ENTRIES = ("put", "tail_places")
 
 
 def lowered(recording: Recording, value: Any, known: dict[Any, Any]) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterator
 from functools import partial
 from typing import Any
 
-from lossmith.kernels.formula import Biased, Formula, Rows, Sum, Terms
+from lossmith.kernels.formula import Biased, Formula, Rows, Shifted, Sum, Terms
 from lossmith.kernels.reference import Term
 
 __all__ = ["numbers_of", "structure_of", "with_numbers"]
@@ -30,6 +30,9 @@ def with_numbers(formula: Formula, replace: Replace) -> Formula:
         return Sum([(_number(factor, replace), with_numbers(part, replace)) for factor, part in formula.parts])
     if isinstance(formula, Biased):
         return Biased(with_numbers(formula.formula, replace), _number(formula.epsilon, replace))
+    if isinstance(formula, Shifted):
+        numbers = (_number(formula.tau, replace), formula.counts, _number(formula.imbalance, replace))
+        return Shifted(with_numbers(formula.formula, replace), *numbers)
     return formula
 
 

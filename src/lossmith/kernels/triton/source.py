@@ -53,6 +53,7 @@ PATTERNS = {
     "neg": "-{0}",
     "put": "tl.where(cols == {1}, {2}, {0})",
     "spread": "{0}",
+    "tail_places": "cols.to(WORK) / tl.maximum(CLASSES - 1, 1)",
     "tanh": "2 * sigmoid(2 * {0}) - 1",
 }
 OF_TWO = ("sigmoid", "softplus")

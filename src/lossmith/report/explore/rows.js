@@ -347,6 +347,7 @@ const rows = {
     return depends(x) ? recorded(total(row), (gradient) => tellRow(x, () => gradient)) : total(row);
   },
   surprises,
+  tailPlaces: (x) => mapped(valueOf(x), (_, j) => j / Math.max(1, valueOf(x).length - 1)),
   tanh: ofOne(Math.tanh, (a, y) => 1 - y * y),
   temperedLogProbs,
   temperedProbs: (x, t) => rows.exp(temperedLogProbs(x, t)),

@@ -11,6 +11,7 @@ from lossmith.expressions.limits import Limits
 from lossmith.kernels.traced import UntraceableError, trace
 from lossmith.losses import LOSSES, ClassificationLoss, LogitBias
 from lossmith.losses.contract.composite import CompositeLoss
+from lossmith.losses.contract.needs_data import NeedsData, is_complete
 from lossmith.losses.contract.wrapper import WrapperLoss
 from lossmith.report.explore.printed import printed
 
@@ -60,7 +61,7 @@ def catalogue() -> dict[str, Any]:
         The losses by name, the parameter of the bias with its presets, and the reasons by the names of losses left out.
     """
     formulas, left_out = printed_losses()
-    losses = {name: _entry(LOSSES[name](), list(forms)) for name, forms in formulas.items()}
+    losses = {name: _entry(_ready(LOSSES[name]), list(forms)) for name, forms in formulas.items()}
     bias = {"bias": _parameter(LogitBias(), "epsilon"), "biasPresets": dict(LogitBias.presets)}
     return {"losses": losses, **bias, "leftOut": left_out}
 
@@ -112,12 +113,11 @@ def _is_allowed(value: float, limits: Limits) -> bool:
 
 
 def _entry(loss: ClassificationLoss, forms: list[tuple[str, ...]]) -> dict[str, Any]:
-    names = list(loss.parameters_in_order())
-    parameters = {name: _parameter(loss, name) for name in names}
+    parameters = {name: _parameter(loss, name) for name in _shown(loss)}
     return {
         "summary": " ".join((inspect.getdoc(loss) or "").replace("``", "").split("\n\n")[0].split()),
         "parameters": parameters,
-        "defaults": loss.parameters_in_order(),
+        "defaults": _shown(loss),
         "forms": [list(form) for form in forms],
         "presets": {classes: type(loss).for_classes(classes).parameters_in_order() for classes in loss.presets},
     }
@@ -134,6 +134,17 @@ def _parameter(loss: ClassificationLoss, name: str) -> dict[str, Any]:
     ends = {"lowOpen": limits.low_open, "highOpen": limits.high_open, "allowed": str(limits)}
     bounds = {"lowest": _finite(limits.low), "highest": _finite(limits.high)}
     return {"kind": "whole" if limits.whole else "number", **vars(slider), **bounds, **ends}
+
+
+def _ready(loss: type[ClassificationLoss]) -> ClassificationLoss:
+    """Make a loss, with an example of what data would decide."""
+    return loss(**loss.example) if issubclass(loss, NeedsData) else loss()
+
+
+def _shown(loss: ClassificationLoss) -> dict[str, Any]:
+    """Return the parameters of a loss without those that data decides."""
+    given = loss.from_data if isinstance(loss, NeedsData) else {}
+    return {name: value for name, value in loss.parameters_in_order().items() if name not in given}
 
 
 def _limits(loss: ClassificationLoss, name: str) -> Limits:
@@ -175,6 +186,7 @@ def _subsets(names: list[str]) -> Iterator[tuple[str, ...]]:
 def _made_with(loss: type[ClassificationLoss], given: tuple[str, ...]) -> ClassificationLoss | None:
     values: dict[str, Any] = {name: min(UNSET_START, loss.limits[name].high) for name in given}
     try:
-        return loss(**values)
+        made = loss(**values)
     except ValueError:
         return None
+    return made if is_complete(made) else None

@@ -77,6 +77,9 @@ def _where(subject: Subject) -> Iterable[str]:
         yield f"Settings were chosen by {metric} on the validation rows."
     if subject.study.provenance.get("class_weight") == "balanced":
         yield "Rare classes weigh more: every class has the same weight in all losses."
+    elif str(subject.study.provenance.get("class_weight")).startswith("effective"):
+        how = subject.study.provenance["class_weight"]
+        yield f"Rare classes weigh more in all losses, by effective numbers of rows: {how}."
 
 
 def _references(subject: Subject) -> Iterable[str]:

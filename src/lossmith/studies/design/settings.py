@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lossmith.data import make_noise
+from lossmith.data.class_balance import check_weighting
 from lossmith.expressions.limits import is_whole
 from lossmith.expressions.nearest import nearest
 from lossmith.expressions.quotes import quote
@@ -32,7 +33,6 @@ OWN = "own training"
 """Stands for whatever a function of the user's own trains."""
 OPTIMIZED = ("learning_rate", "weight_decay")
 WHERE_TUNED = ("own", "clean")
-CLASS_WEIGHTS = ("none", "balanced")
 DRAWS = ("common", "own")
 FEWEST_SEEDS, MOST_SEEDS = 5, 20
 USUAL_TRIALS = 9
@@ -114,13 +114,13 @@ class Settings:
         for name, value, known in (
             ("tune_on", self.tune_on, WHERE_TUNED),
             ("metric", self.metric, METRICS),
-            ("class_weight", self.class_weight, CLASS_WEIGHTS),
             ("draws", self.draws, DRAWS),
             *(("tune", what, ("settings", "parameters")) for what in self.tune if "=" not in what),
             *(("track", name, tuple(TRACKERS)) for name in self.track),
         ):
             if value not in known:
                 raise ValueError(f"compare: {name} must be one of {', '.join(known)}, got {quote(value)}{nearest(value, known)}")
+        check_weighting(self.class_weight)
         if not all(rate > 0 for rate in self.rates):
             raise ValueError(f"compare: rates must be > 0, got {min(self.rates)!r}.")
         if not all(decay >= 0 for decay in self.decays):

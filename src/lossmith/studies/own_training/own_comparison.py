@@ -14,6 +14,9 @@ from typing import Any, ClassVar
 
 from lossmith.expressions.nearest import nearest
 from lossmith.expressions.quotes import quote
+from lossmith.losses.contract.needs_data import is_complete
+from lossmith.objectives.named_objectives import make_objective
+from lossmith.objectives.objective import Objective
 from lossmith.studies.comparison import Comparison
 from lossmith.studies.design.settings import FEWEST_SEEDS, MOST_SEEDS
 from lossmith.studies.own_training.own_replicate import OwnReplicate
@@ -40,11 +43,16 @@ class OwnComparison(Comparison):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.settings.class_weight != "none":
-            raise ValueError("compare: class_weight needs data that compare reads; weigh the classes in train, got 'balanced'.")
+            how = self.settings.class_weight
+            raise ValueError(f"compare: class_weight needs data that compare reads; weigh the classes in train, got {how!r}.")
         for loss in self.settings.losses:
             self._check_classes(loss)
 
     def _check_classes(self, loss: str) -> None:
+        made = self.losses[loss] if loss in self.losses else make_objective(loss)
+        trained = made.loss if isinstance(made, Objective) else made
+        if not is_complete(trained):
+            raise ValueError(f"compare: {loss} depends on the training rows, which are those of train; give it counts=[...].")
         if loss in self.losses or self.settings.num_classes:
             return
         if fitted_to_classes(loss, _SOME_CLASSES) != loss and "logit-bias" in loss:

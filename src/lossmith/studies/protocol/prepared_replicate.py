@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor, nn
 
-from lossmith.data import PreparedData, class_weights, make_noise, realised
+from lossmith.data import PreparedData, class_counts, make_noise, realised
+from lossmith.data.class_balance import weights_by
 from lossmith.objectives.named_objectives import make_objective
-from lossmith.objectives.objective import Objective
+from lossmith.objectives.objective import Objective, filled_in
 from lossmith.statistics.untrained import untrained_reason
 from lossmith.statistics.wording import is_share
 from lossmith.studies.design.settings import Settings
@@ -125,12 +126,14 @@ class PreparedReplicate:
         return Job(run, self._objective(run), labels[self.data.train], labels[self.data.validation], draws)
 
     def _objective(self, run: Run) -> nn.Module | Objective:
+        labels, classes = self._labels[run.noise][self.data.train], self.data.num_classes
+        facts = {"counts": class_counts(labels, classes)}
         if run.loss in self.own:
-            return self.own[run.loss]
-        expression = fitted_to_classes(expression_of(run.loss, run.parameters), self.data.num_classes)
-        if self.settings.class_weight == "none":
-            return make_objective(expression)
-        return make_objective(expression, weight=class_weights(self._labels[run.noise][self.data.train], self.data.num_classes))
+            return filled_in(self.own[run.loss], facts)
+        expression = fitted_to_classes(expression_of(run.loss, run.parameters), classes)
+        weights = weights_by(self.settings.class_weight, labels, classes)
+        made = make_objective(expression) if weights is None else make_objective(expression, weight=weights)
+        return filled_in(made, facts)
 
     @cached_property
     def _shared(self) -> Shared[PreparedData]:

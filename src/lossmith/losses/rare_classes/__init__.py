@@ -1,0 +1,1 @@
+"""Losses that know how many training rows each class has, and weights by that."""
