@@ -27,7 +27,7 @@ test-triton: $(INSTALLED) .triton
 
 # Clusters, and other trainers: an environment of its own, so that the usual one stays small.
 test-integrations: .venv-integrations/.installed
-	.venv-integrations/bin/python -m pytest -q tests/integrations
+	SCIPY_ARRAY_API=1 .venv-integrations/bin/python -m pytest -q tests/integrations
 
 .venv-integrations/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-integrations

@@ -74,7 +74,7 @@ def print_table(title: str, columns: dict[str, dict[str, float]]) -> None:
     """Print one row per loss and one column per shape."""
     names = list(next(iter(columns.values())))
     rows = [[name, *(f"{column[name]:.2f}" for column in columns.values())] for name in names]
-    print(f"\n### {title}\n\n{markdown_table(['loss', *columns], rows)}", flush=True)
+    print(f"\n## {title}\n\n{markdown_table(['loss', *columns], rows)}", flush=True)
 
 
 def main() -> None:

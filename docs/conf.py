@@ -25,7 +25,7 @@ exclude_patterns = ["_build", "site", "**.ipynb_checkpoints"]
 source_suffix = {".md": "myst-nb"}
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
-suppress_warnings = ["mystnb.unknown_mime_type", "misc.highlighting_failure", "toc.not_included", "myst.header"]
+suppress_warnings = ["mystnb.unknown_mime_type"]
 
 nb_execution_mode = "cache"  # a tutorial is run again when it changes
 nb_execution_timeout = 900
@@ -33,11 +33,13 @@ nb_execution_raise_on_error = True
 nb_execution_in_temp = True
 nb_merge_streams = True
 nb_execution_show_tb = True
+nb_output_stderr = "remove"  # progress of other tools, and their complaints about a page without widgets
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
-autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_default_options = {"members": True, "show-inheritance": True, "no-value": True}
+maximum_signature_line_length = 100
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 

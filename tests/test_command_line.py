@@ -85,7 +85,12 @@ def test_losses_are_completed_without_being_imported():
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 @pytest.mark.parametrize(
     ("typed", "found"),
-    [("ex", {"export", "explore"}), ("show gc", {"gce"}), ("compare --optimizer ada", {"adam", "adamw", "adadelta"})],
+    [
+        ("ex", {"export", "explore"}),
+        ("show gc", {"gce"}),
+        ("compare --optimizer ada", {"adam", "adamw", "adadelta"}),
+        ("compare --losses ce,gc", {"ce,gce"}),
+    ],
 )
 def test_a_shell_completes(typed, found, capsys, tmp_path):
     pytest.importorskip("shtab", reason="shtab is part of lossmith[experiments]")

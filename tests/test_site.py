@@ -1,11 +1,27 @@
 """The site in a real browser, where ``make docs`` has built it."""
 
+import re
+from functools import cache
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
 SITE = Path(__file__).parent.parent / "docs" / "_build" / "html"
-PAGES = ("index", "start", "losses/gce", "reference/losses", "tutorials/noisy-table", "statistics")
+PAGES = (
+    *(
+        "index",
+        "start",
+        "statistics",
+        "evidence",
+        "changes",
+        "integrations/README",
+        "losses/index",
+        "losses/gce",
+        "reference/losses",
+    ),
+    *(f"tutorials/{name}" for name in ("noisy-table", "texts", "rare-classes", "language-model", "own-loss", "cluster")),
+)
 
 pytestmark = pytest.mark.skipif(not (SITE / "searchindex.js").exists(), reason="make docs has not built the site")
 
@@ -22,6 +38,26 @@ def test_pages_fit_and_complain_of_nothing(page, observed, width, scheme):
         assert (red > 128) == (scheme == "light"), name
     assert observed.errors == []
     assert not [request for request in observed.requests if not request.startswith("file:")]
+
+
+@cache
+def places(file):
+    """Return what a link into a page may name."""
+    return set(re.findall(r'\bid="([^"]+)"', file.read_text(encoding="utf-8")))
+
+
+def leads_nowhere(page, link):
+    parts = urlsplit(link)
+    file = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+    return not file.exists() or bool(parts.fragment and unquote(parts.fragment) not in places(file))
+
+
+def test_links_lead_somewhere():
+    pages = list(SITE.rglob("*.html"))
+    links = {(page, link) for page in pages for link in re.findall(r'<a [^>]*href="([^"]*)"', page.read_text(encoding="utf-8"))}
+    within = [(page, link) for page, link in links if not urlsplit(link).scheme]
+    assert len(within) > 5000
+    assert not [f"{page.relative_to(SITE)}: {link}" for page, link in within if leads_nowhere(page, link)]
 
 
 def test_search_finds_a_loss(page, observed):

@@ -16,7 +16,14 @@ from lossmith.losses.ready import ready_expression
 def setup(app: Any) -> dict[str, Any]:
     """Make the pages when Sphinx starts."""
     app.connect("builder-inited", _make)
+    app.connect("autodoc-skip-member", _skip)
     return {"parallel_read_safe": True}
+
+
+def _skip(*asked: Any) -> bool | None:
+    """Leave out what scikit-learn adds to an estimator; None leaves the others to Sphinx."""
+    member = asked[3]  # after the application, the kind of thing and its name
+    return True if str(getattr(member, "__module__", "")).startswith("sklearn.") else None
 
 
 def _make(app: Any) -> None:

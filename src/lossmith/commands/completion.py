@@ -52,12 +52,31 @@ def _teach(command: str, action: Any, shtab: Any) -> None:
     """Say of an argument what it may be, for the script alone: on the command line it takes more."""
     if command == "show" and action.dest == "name":
         action.choices = loss_names()
+    elif action.dest == "losses":
+        action.complete = _list_of(loss_names())
     elif action.dest in _WORDS:
         action.choices = _WORDS[action.dest]
     elif action.metavar in _FOLDERS:
         action.complete = shtab.DIR
     elif action.metavar in _FILES:
         action.complete = shtab.FILE
+
+
+def _list_of(names: list[str]) -> dict[str, Any]:
+    """Return how each shell completes a name, or the last one of several with commas between them."""
+    words = " ".join(names)
+    in_bash = f"""
+_lossmith_losses() {{
+  local before=""
+  [[ $1 == *,* ]] && before="${{1%,*}},"
+  compgen -P "$before" -W "{words}" -- "${{1##*,}}"
+}}"""
+    return {
+        "bash": "_lossmith_losses",
+        "zsh": f"_values -s , loss {words}",
+        "fish": "(__fish_complete_list , _lossmith_losses)",
+        "preamble": {"bash": in_bash, "fish": f"function _lossmith_losses; printf '%s\\n' {words}; end"},
+    }
 
 
 def loss_names() -> list[str]:

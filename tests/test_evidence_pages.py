@@ -1,0 +1,55 @@
+"""What pages say of evidence is what is kept of it."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "evidence" / "results"
+
+
+def cells(page):
+    """Return the tables of a page, row by row, with single spaces."""
+    lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+
+
+def kept(name):
+    return pd.read_csv(RESULTS / "replication" / f"{name}.csv").to_dict("records")
+
+
+@pytest.mark.parametrize("row", cells("docs/evidence.md")[2:], ids=lambda row: row[0][:40])
+def test_commands_and_results_are_there(row):
+    _, _, commands, folders = row
+    names = re.findall(r"`([\w.]+\.\w+)`", commands)
+    assert names or "pytest" in commands
+    assert all(importlib.util.find_spec(name) for name in names)
+    assert all((RESULTS / folder).is_dir() for folder in re.findall(r"`(\w+)`", folders))
+
+
+def test_what_tables_tell_together():
+    printed = {(row[0], row[1].strip("`")): row[2:4] for row in cells("docs/statistics.md") if len(row) == 5}
+    for row in kept("over_tables"):
+        difference = f"{row['difference']:+.1f} ({row['low']:.1f} to {row['high']:.1f})"
+        assert printed[row["noise"], row["loss"]] == [difference, f"{row['ahead']}, {row['behind']}"]
+
+
+def test_other_tests_on_the_same_replicates():
+    printed = [(row[0], *row[2:]) for row in cells("docs/statistics.md")]
+    for row in kept("other_tests"):
+        told = (row["replicates"], row["claims that held"], row["turned round"], row["large differences found"])
+        assert tuple(map(str, told)) in printed
+
+
+def test_the_readme_says_what_tables_tell_together():
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    noisy = {row["loss"]: row for row in kept("over_tables") if row["noise"] == "symmetric(0.2)"}
+    best = noisy["gce"]
+    said = f"`gce` is ahead of cross-entropy by {best['difference']:.1f} points ({best['low']:.1f} to {best['high']:.1f})"
+    assert said in text
+    by_size = [f"{noisy[loss]['difference']:.1f}" for loss in ("sce", "logit-bias(mae)", "bi-tempered")]
+    assert by_size[0] == by_size[1]
+    assert f"`sce` and `logit-bias(mae)` by {by_size[0]}, `bi-tempered` by {by_size[2]};" in text
