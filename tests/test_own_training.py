@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +20,9 @@ from torch import nn
 import lossmith
 from lossmith.data import load_data
 from lossmith.report import write_report
-from lossmith.studies import open_study
+from lossmith.studies import analyse, open_study
 from lossmith.studies.compare import planned
+from lossmith.studies.comparison import Comparison
 from lossmith.studies.design.given_settings import settings_from
 from lossmith.studies.design.tuned_ranges import read_tuned, written_tuned
 from lossmith.studies.protocol.procedure import Procedure
@@ -138,6 +141,29 @@ def test_what_is_measured_wakes_no_threads(tmp_path, monkeypatch):
         torch.set_num_threads(1)
 
 
+def test_replicates_side_by_side_leave_the_number_of_threads_as_it_was(tmp_path, monkeypatch):
+    threads, run, all_begun = [], Procedure.run, threading.Barrier(3)
+
+    def first_come_first_gone(procedure):
+        threads.append(torch.get_num_threads())
+        place = len(threads)
+        all_begun.wait(10)
+        run(procedure)
+        time.sleep(0.1 * place)
+        threads.append(torch.get_num_threads())
+
+    monkeypatch.setattr(Procedure, "run", first_come_first_gone)
+    monkeypatch.setattr(Comparison, "replicates_at_once", lambda _: 3)
+    torch.set_num_threads(2)
+    try:
+        compare(tmp_path, lambda trial: {"accuracy": 0.5}, seeds=3, noise=[0])
+        with ThreadPoolExecutor(1) as fresh:  # a new thread has what was set last, whichever thread set it
+            threads.append(fresh.submit(torch.get_num_threads).result())
+        assert (threads, torch.get_num_threads()) == ([1] * 6 + [2], 2)
+    finally:
+        torch.set_num_threads(1)
+
+
 def test_measures_alone_are_enough(tmp_path):
     def measured(trial):
         trial.labels([0, 1, 2] * 20)
@@ -177,6 +203,31 @@ def test_a_trial_that_fails_says_why_and_the_others_go_on(tmp_path, fault):
     assert "\n" not in reasons["gce"].iloc[0]
     assert study.recommend().loss == "ce"
     assert words.split("'")[0] in write_report(study).read_text().replace("&#x27;", "'").replace("&#39;", "'")
+
+
+@pytest.mark.parametrize(
+    ("fails", "advice"),
+    [
+        (lambda trial: True, "No loss to recommend. Every loss failed."),
+        (lambda trial: trial.seed == 0, "No loss to recommend. Every loss failed."),  # neither loss has trained in all replicates
+        (lambda trial: (trial.seed, trial.name) == (1, "gce"), "Stay with ce"),
+    ],
+    ids=["every trial", "the first replicate", "one trial"],
+)
+def test_whatever_fails_there_is_an_answer_and_a_report(tmp_path, fails, advice):
+    def train(trial):
+        if fails(trial):
+            raise ValueError("no GPU here")
+        return {"logits": np.eye(3)[np.arange(20) % 3], "labels": np.arange(20) % 3}  # the same test rows in all replicates
+
+    study = compare(tmp_path, train, noise=[0], seeds=3)
+    told = study.recommend()
+    assert str(told).startswith(advice)
+    assert "replicates: ValueError: no GPU here" in " ".join(str(told).split())
+    assert "no GPU here" in write_report(study).read_text()
+    if advice.startswith("Stay"):
+        analyse(study)
+        assert study.analyses
 
 
 def test_noise_that_was_never_made_is_no_result(tmp_path):

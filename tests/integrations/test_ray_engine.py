@@ -228,18 +228,34 @@ def test_data_is_put_into_the_object_store_once(cluster: Cluster, tmp_path: Path
     assert of_study[0] is not of_study[1]
 
 
-def test_a_cluster_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nowhere.invalid:6379", "nonsense"])
+def test_a_cluster_that_does_not_answer_is_one_line(tmp_path: Path, address: str) -> None:
     code = "import sys; from lossmith.command_line import main; sys.exit(main(sys.argv[1:]))"
-    words = ["compare", "digits", "--engine", "ray", "--ray-address", "127.0.0.1:1", "--output", str(tmp_path / "study")]
+    words = ["compare", "digits", "--engine", "ray", "--ray-address", address, "--output", str(tmp_path / "study")]
     found = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)  # noqa: S603
     assert found.returncode == 2
     last = found.stderr.strip().splitlines()[-1]
-    assert last.startswith("lossmith: compare: no Ray cluster answers at 127.0.0.1:1: ")
+    assert last.startswith(f"lossmith: compare: no Ray cluster answers at {address}: ")
 
 
 def test_gpus_are_for_ray_to_give(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "digits", "--engine", "ray", "--device", "cuda:1"]) == 2
     assert "device must be auto, cpu, cuda or mps with engine 'ray'" in capsys.readouterr().err
+
+
+def test_tasks_go_by_what_they_train(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names, remote = [], ray.remote
+    monkeypatch.setattr(ray, "remote", lambda **given: names.append(given.get("name")) or remote(**given))
+    common = {"losses": ["ce", "gce"], "noise": [0.2], "seeds": 1, "engine": "ray", "progress": False}
+    lossmith.compare("digits", rates=[0.1], epochs=1, rows=100, output=tmp_path / "built-in", references=False, **common)
+    assert "ce, gce, symmetric(0.2), replicate 0, runs: 2" in names
+    lossmith.compare(train=labels_alone, output=tmp_path / "own", **common)
+    assert {name for name in names if name and name.startswith("gce")} == {"gce, symmetric(0.2), replicate 0"}
+
+
+def labels_alone(trial: Trial) -> dict[str, Any]:
+    trial.labels([0, 1, 2] * 10)
+    return {"accuracy": 0.5}
 
 
 def test_progress_is_told_as_without_ray(cluster: Cluster) -> None:

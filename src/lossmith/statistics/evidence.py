@@ -9,7 +9,7 @@ import pandas as pd
 from lossmith.statistics.overlapping import INDEPENDENT, Overlap, RowVariance
 from lossmith.statistics.setting_dependence import setting_checks, what_it_hangs_on
 from lossmith.statistics.summary import COMPARED, compare_to, is_higher_better, usable_results
-from lossmith.statistics.untrained import untrained_losses
+from lossmith.statistics.untrained import did_fail, failed_losses, gave_something, untrained_losses
 from lossmith.statistics.wording import counted, interval
 
 __all__ = ["LEVEL", "Evidence", "did_diverge", "gains"]
@@ -60,7 +60,7 @@ class Evidence:
 
     def untrained(self, noise: str) -> dict[str, str]:
         """Return the losses that count as untrained at a noise level, each with a sentence that says why."""
-        marked = untrained_losses(self.level(noise))
+        marked = untrained_losses(gave_something(self.level(noise)))
         return {
             str(row["loss"]): f"{row['loss']} looks untrained in {row['untrained']} of "
             f"{counted(row['replicates'], 'replicate')}: {row['reason']}."
@@ -68,19 +68,19 @@ class Evidence:
         }
 
     def failures(self, noise: str) -> dict[str, str]:
-        """Return the losses that diverged or lack replicates at a noise level, each with a sentence that says so."""
+        """Return the losses that failed, diverged or lack replicates at a noise level, each with a sentence that says so."""
         level = self.level(noise)
         replicates = level.groupby("loss", sort=False).size()
-        diverged = level[did_diverge(level)].groupby("loss", sort=False).size()
+        diverged = level[did_diverge(level) & ~did_fail(level)].groupby("loss", sort=False).size()
         fewer = replicates[replicates < replicates.max()].drop(self.baseline, errors="ignore")
         lacking = {
             loss: f"{loss} has {count} of {counted(int(replicates.max()), 'replicate')} only." for loss, count in fewer.items()
         }
-        failed = {
+        unstable = {
             loss: f"{loss} diverged in {count} of {counted(int(replicates[loss]), 'replicate')}."
             for loss, count in diverged.items()
         }
-        return {**lacking, **failed}
+        return {**lacking, **unstable, **failed_losses(level)}
 
     def sound(self, noise: str) -> list[str]:
         """Return the losses that can be recommended at a noise level: trained in all replicates."""

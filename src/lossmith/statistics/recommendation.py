@@ -16,7 +16,7 @@ from lossmith.statistics.experience import Experience, experience_lines
 from lossmith.statistics.overlapping import INDEPENDENT, Overlap, RowVariance
 from lossmith.statistics.summary import noise_as_is
 from lossmith.statistics.tuning_words import tuning_lines
-from lossmith.statistics.verdicts import DEPENDS, NO_DIFFERENCE, NONE_BETTER, UNSTABLE, UNTRAINED, Choice, choose
+from lossmith.statistics.verdicts import DEPENDS, FAILED_BASELINE, NO_DIFFERENCE, NONE_BETTER, UNSTABLE, UNTRAINED, Choice, choose
 from lossmith.statistics.wording import listed, percent, sentence
 
 __all__ = ["Choice", "Recommendation", "recommend"]
@@ -91,7 +91,7 @@ class Recommendation:
         >>> Recommendation("gce", {}, 0.1, UNTRAINED, (), (), (), baseline="ce").headline
         'Best so far: gce.'
         """
-        if self.sure in (UNSTABLE, UNTRAINED):
+        if self.sure in (UNSTABLE, UNTRAINED, FAILED_BASELINE):
             return "Best so far:"
         return "Stay with" if self.keeps_baseline else "Train with"
 

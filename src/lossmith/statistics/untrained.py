@@ -11,7 +11,12 @@ from math import sqrt
 import numpy as np
 import pandas as pd
 
-__all__ = ["untrained_losses", "untrained_reason"]
+from lossmith.statistics.wording import counted
+
+__all__ = ["FAILED", "did_fail", "failed_losses", "gave_something", "untrained_losses", "untrained_reason"]
+
+FAILED = "failed: "
+"""How the reason begins where a training of the user's own gave nothing to judge."""
 
 _ONE_CLASS = 0.99
 """Share of the predictions from which on one class is all that a run predicts, where the labels are not of one class, too."""
@@ -27,6 +32,42 @@ fortieth in the last quarter: however little a run has learnt, it hardly rises t
 _RISE = 0.2
 """The part of all it has learnt that a run must have gained since then. A run that is as good as it gets gains something, too,
 when its steps become small, and a mark that is wrong takes a good loss out of the comparison."""
+
+
+def did_fail(results: pd.DataFrame) -> "pd.Series[bool]":
+    """Return for each run whether it was a training of the user's own that failed."""
+    if "untrained" not in results:
+        return pd.Series(False, results.index)
+    return results["untrained"].fillna("").str.startswith(FAILED).astype(bool)
+
+
+def gave_something(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the results of trainings that came to an end: those that failed have neither predictions nor test rows.
+
+    Args:
+        results: ``Study.results``.
+
+    Returns:
+        Some of the rows.
+    """
+    return results[~did_fail(results)]
+
+
+def failed_losses(level: pd.DataFrame) -> dict[str, str]:
+    """Return the losses whose training failed, in whichever replicate, each with a sentence that says why.
+
+    Args:
+        level: Results of one noise level.
+
+    Returns:
+        Sentences by loss.
+    """
+    replicates = level.groupby("loss", sort=False).size()
+    return {
+        str(loss): f"{loss} failed in {len(part)} of {counted(int(replicates[loss]), 'replicate')}: "
+        f"{_most_frequent(part['untrained']).removeprefix(FAILED).removesuffix('.')}."
+        for loss, part in level[did_fail(level)].groupby("loss", sort=False)
+    }
 
 
 def untrained_reason(
@@ -100,8 +141,8 @@ def untrained_losses(results: pd.DataFrame, by: Sequence[str] = ("noise",)) -> p
         (*keys, int((part["untrained"] != "").sum()), len(part), _most_frequent(part["untrained"]))
         for keys, part in reasons.groupby([*by, "loss"], sort=False)
     ]
-    counted = pd.DataFrame(rows, columns=columns)
-    return counted[2 * counted["untrained"] >= counted["replicates"]].reset_index(drop=True)
+    marked = pd.DataFrame(rows, columns=columns)
+    return marked[2 * marked["untrained"] >= marked["replicates"]].reset_index(drop=True)
 
 
 def _is_rising(curve: np.ndarray, rows: int, largest_class: float) -> bool:

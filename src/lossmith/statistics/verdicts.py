@@ -6,12 +6,15 @@ import pandas as pd
 
 from lossmith.statistics.evidence import LEVEL, Evidence, did_diverge
 from lossmith.statistics.summary import best_loss
+from lossmith.statistics.untrained import did_fail, failed_losses
 from lossmith.statistics.wording import counted, interval, measured_in, spoken
 
 __all__ = [
     "ALL_DIVERGED",
+    "ALL_FAILED",
     "ALL_UNTRAINED",
     "DEPENDS",
+    "FAILED_BASELINE",
     "NONE_BETTER",
     "NOTHING",
     "NO_DIFFERENCE",
@@ -28,7 +31,9 @@ NONE_BETTER = "no evidence of a better loss"
 DEPENDS = "depends on the setting"
 UNSTABLE = "the baseline diverged"
 UNTRAINED = "the baseline looks untrained"
+FAILED_BASELINE = "the baseline failed"
 ALL_DIVERGED = "every loss diverged"
+ALL_FAILED = "every loss failed"
 ALL_UNTRAINED = "every loss looks untrained"
 
 
@@ -42,7 +47,8 @@ class Choice:
     sure: str
     """How sure, in words: ``strong evidence`` (corrected p below 0.01), ``evidence`` (below 0.05), or one of NO_DIFFERENCE,
     NONE_BETTER (some losses are worse than the baseline, none is better), DEPENDS (a loss is better, but not with all of the good
-    settings), NOTHING (too few replicates), UNSTABLE, UNTRAINED, ALL_DIVERGED and ALL_UNTRAINED."""
+    settings), NOTHING (too few replicates), UNSTABLE, UNTRAINED, FAILED_BASELINE, ALL_DIVERGED, ALL_FAILED
+    and ALL_UNTRAINED."""
     reason: str
     """One sentence with the numbers behind it."""
     others: tuple[str, ...] = ()
@@ -59,7 +65,7 @@ class Choice:
     @property
     def has_loss(self) -> bool:
         """Return whether there is a loss to train with."""
-        return self.sure not in (ALL_DIVERGED, ALL_UNTRAINED)
+        return self.sure not in (ALL_DIVERGED, ALL_FAILED, ALL_UNTRAINED)
 
 
 def choose(evidence: Evidence, noise: str) -> Choice:
@@ -96,6 +102,8 @@ def strength(p: float) -> str:
 
 
 def _without_a_loss(choice: Choice, level: pd.DataFrame, failures: dict[str, str]) -> Choice:
+    if did_fail(level).groupby(level["loss"]).any().all():
+        return replace(choice, sure=ALL_FAILED, reason="No loss has trained in all replicates.")
     if did_diverge(level).groupby(level["loss"]).any().all():
         reason = "No loss has trained in all replicates without diverging; smaller learning rates (--rates) may help."
         return replace(choice, sure=ALL_DIVERGED, reason=reason)
@@ -109,7 +117,7 @@ def _without_a_baseline(choice: Choice, evidence: Evidence, sound: list[str], ou
     level = evidence.level(choice.noise)
     best = best_loss(level[level["loss"].isin(sound)], evidence.metric) or sound[0]
     reason = f"{out[choice.loss].removesuffix('.')}; of the losses that trained, {best} has the best {spoken(evidence.metric)}."
-    sure = UNTRAINED if choice.loss in choice.untrained else UNSTABLE
+    sure = UNTRAINED if choice.loss in choice.untrained else FAILED_BASELINE if choice.loss in failed_losses(level) else UNSTABLE
     return replace(choice, loss=best, sure=sure, reason=reason)
 
 

@@ -12,6 +12,7 @@ from lossmith.statistics.caveats import guessing
 from lossmith.statistics.experience import Elsewhere, Experience
 from lossmith.statistics.overlapping import Overlap, row_scores, row_variance
 from lossmith.statistics.recommendation import Recommendation, recommend
+from lossmith.statistics.untrained import gave_something
 from lossmith.statistics.wording import percent
 from lossmith.studies.design.settings import CLEAN, Settings
 from lossmith.theory.studied.loss_map import BASELINE, KINDS, shipped_map
@@ -65,8 +66,7 @@ def answer_of(study: AnsweringStudy) -> Recommendation:
         ValueError: If no cell has finished.
     """
     results = study.results
-    first = 0 if results.empty else int(results["seed"].min())
-    labels = study.test_labels(first) if len(results) else np.empty(0, int)
+    labels = _first_labels(study)
     found = recommend(
         results,
         baseline=study.settings.losses[0],
@@ -82,6 +82,12 @@ def answer_of(study: AnsweringStudy) -> Recommendation:
     )
     said = [*guessing(results, labels), *([study.caution] if study.caution else [])]
     return replace(found, evidence=(*found.evidence, *said), unfinished=study.unfinished)
+
+
+def _first_labels(study: AnsweringStudy) -> np.ndarray:
+    """Return the labels of the test rows of the first replicate that has any: one in which every trial failed has none."""
+    trained = gave_something(study.results)
+    return np.empty(0, int) if trained.empty else study.test_labels(int(trained["seed"].min()))
 
 
 def _experience(study: AnsweringStudy) -> Experience | None:
@@ -124,7 +130,7 @@ def shared_rows_variance(study: AnsweringStudy, loss: str, other: str, noise: st
     """
     if not study.overlap.rows:
         return 0.0
-    results = study.results
+    results = gave_something(study.results)
     at_noise = results[results["noise"] == noise].set_index(["loss", "seed"])["run"]
     seeds = [seed for seed in at_noise.index.unique("seed") if (loss, seed) in at_noise and (other, seed) in at_noise]
     scores = [

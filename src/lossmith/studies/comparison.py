@@ -145,14 +145,15 @@ class Comparison(ABC):
         turn = Lock()
 
         def work(seed: int) -> None:
-            # Others compute. On a busy machine, waking threads for the small things done here took ten times as long as training.
-            with one_thread():
-                with turn:
-                    trainer = self.trainer(seed, store)
-                Procedure(self.settings, seed, store, display, trainer, turn, tracking).run()
+            with turn:
+                trainer = self.trainer(seed, store)
+            Procedure(self.settings, seed, store, display, trainer, turn, tracking).run()
 
         if seeds:
-            side_by_side(work, seeds, min(self.replicates_at_once(), len(seeds)), self.engine.stop)
+            # Others compute. On a busy machine, waking threads for the small things done here took ten times as long as training.
+            # It is said once for all replicates: what each set and put back, others would find in the middle of their work.
+            with one_thread():
+                side_by_side(work, seeds, min(self.replicates_at_once(), len(seeds)), self.engine.stop)
 
     def replicates_at_once(self) -> int:
         """Return how many replicates it takes to give all that the engine has something to do."""

@@ -88,7 +88,7 @@ class PlainProgress(ProgressDisplay):
         """Begin a part of the work."""
         super().start(what, runs, stores=stores, unit=unit)
         self._what, self._last = what, time.monotonic()
-        self.note(f"{what}: {runs:.0f} {unit}")
+        self.note(f"{what}: {runs:.0f} {unit if runs != 1 else unit.removesuffix('s')}")
 
     def advance(self, runs: float) -> None:
         """Write a line if the last one is some time ago."""

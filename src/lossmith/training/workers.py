@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 
 from lossmith.data.prepared import PreparedData
+from lossmith.expressions.lists import listed
 from lossmith.training.checks import check_jobs, check_recipe
 from lossmith.training.devices import CPU
 from lossmith.training.engines.engine import Engine, Shared
@@ -117,6 +118,12 @@ class StackTask:
         for trained in found:
             trained.memory = memory.bytes / len(found)
         return found
+
+    @property
+    def name(self) -> str:
+        """What it trains, in words."""
+        losses, noises = (dict.fromkeys(getattr(job.run, name) for job in self.jobs) for name in ("loss", "noise"))
+        return f"{listed(losses)}, {listed(noises)}, replicate {self.jobs[0].run.seed}, runs: {len(self.jobs)}"
 
     def _trained(self, on_epoch: OnEpoch, device: torch.device) -> list[Trained]:
         data = self.data.get()

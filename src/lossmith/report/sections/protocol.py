@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from lossmith.expressions.lists import listed
 from lossmith.report.subject import Subject
+from lossmith.statistics.untrained import gave_something
 from lossmith.statistics.wording import counted, percent, spoken
 from lossmith.studies.design.settings import OWN
 
@@ -108,10 +109,10 @@ def _comparison(subject: Subject) -> Iterable[str]:
 
 
 def _rows(subject: Subject) -> Iterable[str]:
-    advised = subject.results[
-        (subject.results["loss"] == subject.advice.loss) & (subject.results["noise"] == subject.advice.noise)
-    ]
-    rows, accuracy = len(subject.study.test_labels(int(advised["seed"].iloc[0]))), float(advised["accuracy"].mean())
+    results = gave_something(subject.results)
+    advised = results[(results["loss"] == subject.advice.loss) & (results["noise"] == subject.advice.noise)]
+    rows = 0 if advised.empty else len(subject.study.test_labels(int(advised["seed"].iloc[0])))
+    accuracy = float(advised["accuracy"].mean())
     if not rows:  # a training of the user's own need not tell
         return
     sampling = 100 * (max(accuracy * (1 - accuracy), 0.0) / rows) ** 0.5

@@ -17,6 +17,7 @@ from lossmith.expressions.quotes import quote
 from lossmith.losses.contract.needs_data import is_complete
 from lossmith.objectives.named_objectives import make_objective
 from lossmith.objectives.objective import Objective
+from lossmith.studies.budget.cost import trainings_of
 from lossmith.studies.comparison import Comparison
 from lossmith.studies.design.settings import FEWEST_SEEDS, MOST_SEEDS
 from lossmith.studies.own_training.own_replicate import OwnReplicate
@@ -115,6 +116,7 @@ class OwnComparison(Comparison):
         self.settings, minutes = replace(self.settings, seeds=1), self.settings.minutes
         store, start = self._store(), time.monotonic()
         tracking = self._tracking(store, display)
+        display.start("first replicate", trainings_of(self.settings), stores=True)
         try:
             self.train_replicates([0], store, display, tracking)
         finally:

@@ -13,7 +13,7 @@ from torch import nn
 
 from lossmith.objectives.named_objectives import make_objective
 from lossmith.objectives.objective import Objective
-from lossmith.statistics.untrained import untrained_reason
+from lossmith.statistics.untrained import FAILED, untrained_reason
 from lossmith.studies.design.settings import Settings
 from lossmith.studies.design.trials import loss_expression, settings_of_trial
 from lossmith.studies.measures import MEASURES, measures_of_curves, measures_of_predictions, validation_measures
@@ -232,7 +232,7 @@ class OwnReplicate:
         """
         reason = (store.meta(FAILURES) or {}).get(failure_key(Run(*(run[name] for name in Run._fields))))
         if reason:
-            return f"failed: {reason}"
+            return f"{FAILED}{reason}"
         if run["diverged"]:
             return "diverged"
         if not run.get("validation_rows"):

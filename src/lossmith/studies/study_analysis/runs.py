@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lossmith.analysis.run_tables import RunOutputs, finite_runs
+from lossmith.statistics.untrained import gave_something
 from lossmith.studies.study import Study
 from lossmith.studies.study_analysis.replicate_rows import ReplicateRows
 
@@ -40,7 +41,8 @@ class LevelRuns:
     @cached_property
     def predictions(self) -> dict[str, RunOutputs]:
         """Logits, and probabilities where they are no softmax, of the runs that did not diverge, by name."""
-        finite, _ = finite_runs({run.name: self._outputs(run) for run in self.known})
+        ended = set(gave_something(self.study.results)["run"])
+        finite, _ = finite_runs({run.name: self._outputs(run) for run in self.known if run.number in ended})
         if not finite:
             raise ValueError(f"analyse: every run with noise {self.noise} diverged.")
         return finite

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 import torch
 
-__all__ = ["Engine", "Say", "Shared", "Task", "processes_of"]
+__all__ = ["Engine", "Say", "Shared", "Task", "name_of", "processes_of"]
 
 Say = Callable[[Any], object]
 """How a task tells the process that waits for it how far it has come."""
@@ -16,7 +16,8 @@ Task = Callable[[Say, torch.device], Any]
 """A piece of work that an engine does somewhere.
 
 One that takes several processes at once says so by an attribute ``processes``. Each of them calls it, with ``RANK`` and
-``WORLD_SIZE`` in its environment. What the first returns counts, unless another returns something, too: how it failed.
+``WORLD_SIZE`` in its environment. What the first returns counts, unless another returns something, too: how it failed. One that
+says by an attribute ``name`` what it is goes by that name in the tools of the engine, such as Ray's dashboard.
 """
 
 Thing_co = TypeVar("Thing_co", covariant=True)
@@ -74,3 +75,8 @@ class Engine(Protocol):
 def processes_of(task: Task) -> int:
     """Return how many processes a task takes at once."""
     return getattr(task, "processes", 1)
+
+
+def name_of(task: Task) -> str:
+    """Return what a task is, for people who look at what runs."""
+    return str(getattr(task, "name", type(task).__name__))

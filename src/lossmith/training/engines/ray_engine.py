@@ -18,7 +18,7 @@ except ModuleNotFoundError as missing:
     raise ModuleNotFoundError("engine 'ray' needs Ray: pip install 'lossmith[cluster]'.", name="ray") from missing
 
 from lossmith.training.devices import check_device
-from lossmith.training.engines.engine import Say, Task, processes_of
+from lossmith.training.engines.engine import Say, Task, name_of, processes_of
 from lossmith.training.engines.ray_ranks import RankedTask
 from lossmith.training.engines.ray_work import Done, InStore, work
 
@@ -193,7 +193,7 @@ class _Flight:
             self._ranked[number] = RankedTask(task, self._queue, self._resources, self._kind)
             self._number[self._ranked[number].reference] = number
             return
-        remote = ray.remote(max_retries=MOST_RETRIES, **self._resources)(work)
+        remote = ray.remote(max_retries=MOST_RETRIES, name=name_of(task), **self._resources)(work)
         self._number[remote.remote(task, self._queue, self._threads, self._kind)] = number
 
     def arrivals(self, on_message: Say) -> Iterator[Any]:
@@ -245,8 +245,8 @@ class _Flight:
 
 def _knock(address: str) -> None:
     """Raise an error if nobody listens at an address; Ray itself would try for a minute."""
-    host, colon, port = address.rpartition(":")
-    if colon and port.isdecimal() and "/" not in address:
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdecimal() and "/" not in host:
         with socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_ANSWER):
             pass
 

@@ -8,7 +8,7 @@ from ray.exceptions import RayError
 from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from lossmith.training.engines.engine import Task, processes_of
+from lossmith.training.engines.engine import Task, name_of, processes_of
 from lossmith.training.engines.ranks import RankTask
 from lossmith.training.engines.ray_work import Done, find_master, work
 
@@ -22,7 +22,7 @@ class RankedTask:
 
     def __init__(self, task: Task, queue: Any, resources: dict[str, float], kind: str) -> None:
         # What waits for the ranks takes nothing, and is tried again with them where its own machine is lost.
-        waiting = ray.remote(num_cpus=0, max_retries=MOST_TRIES)(_in_ranks)
+        waiting = ray.remote(num_cpus=0, max_retries=MOST_TRIES, name=name_of(task))(_in_ranks)
         self.reference = waiting.remote(task, queue, resources, kind)
 
     def end(self) -> None:
@@ -53,7 +53,8 @@ def _start(task: Task, queue: Any, resources: dict[str, float], kind: str, group
 
     def placed(function: Any, rank: int) -> Any:
         place = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=rank)
-        return ray.remote(max_retries=0, max_calls=1, scheduling_strategy=place, **resources)(function)
+        name = f"{name_of(task)}, rank {rank}"
+        return ray.remote(max_retries=0, max_calls=1, name=name, scheduling_strategy=place, **resources)(function)
 
     address, port = ray.get(placed(find_master, 0).remote())
     threads = int(resources["num_cpus"])

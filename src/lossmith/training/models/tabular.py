@@ -1,6 +1,8 @@
 """The network for tables: numbers as themselves and as waves, two layers, dropout."""
 
 import math
+from collections.abc import Callable
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -44,6 +46,13 @@ class NumberWaves(nn.Module):
         self.frequencies = torch.tensor(FREQUENCIES[:waves], dtype=torch.double)
         self.out_features = 2 * waves * len(scales.numbers)
         """How many inputs there are more than before."""
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Go to another device with the module: what is known of the columns is no weight, and has its own precision."""
+        device = fn(torch.empty(0)).device
+        self.frequencies = self.frequencies.to(device)
+        self.scales = ColumnScales(*(own.to(device) for own in self.scales))
+        return super()._apply(fn, recurse)  # type: ignore[no-any-return,no-untyped-call]
 
     def forward(self, rows: Tensor) -> Tensor:
         """Return rows ``(..., d)`` with their waves, ``(..., d + out_features)``.

@@ -92,6 +92,11 @@ class TrialTask:
             return failed(self.run, _in_one_line(error), trial.curves, time.perf_counter() - start)
 
     @property
+    def name(self) -> str:
+        """Which trial it is, in words."""
+        return f"{self.run.loss}, {self.run.noise}, replicate {self.run.seed}"
+
+    @property
     def _counts(self) -> bool:
         """Whether this is the process whose answer counts."""
         return self.processes == 1 or os.environ.get("RANK") == "0"
