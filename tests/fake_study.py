@@ -55,6 +55,7 @@ class FakeStudy:
         self.metric = metric
         self.test_rows = test_rows
         self.analyses = {}
+        self.class_rows = ()
         self.unfinished = ""
         self.caution = ""
         self.validation_rows = 500

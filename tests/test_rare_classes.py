@@ -2,19 +2,25 @@
 
 import copy
 from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 import lossmith
-from lossmith import LossmithClassifier, compare, make_loss, make_objective
+from lossmith import LossmithClassifier, compare, make_loss, make_objective, open_study
 from lossmith.data import load_data
 from lossmith.data.class_balance import class_counts, weights_by
 from lossmith.losses import class_balanced_weights
 from lossmith.losses.contract.needs_data import is_complete
 from lossmith.objectives.objective import filled_in
+from lossmith.report import write_report
+from lossmith.studies.class_frequencies import accuracy_by_frequency, frequency_groups
+from lossmith.studies.design.given_settings import settings_from
 from lossmith.studies.design.settings import Settings
+from lossmith.studies.design.settings_words import command
 from lossmith.studies.protocol.prepared_replicate import PreparedReplicate
 from lossmith.theory import fitted_to_classes
 from lossmith.training.recipe import Run
@@ -184,3 +190,79 @@ def test_training_of_ones_own_is_told_at_once():
 def test_the_number_of_classes_does_not_change_what_counts_decide():
     for expression in NEEDY:
         assert fitted_to_classes(expression, 3) == expression
+
+
+# Long tails
+
+
+def kept(imbalance, replicate=0, **settings):
+    data = load_data("digits", imbalance=imbalance, replicate=replicate, **settings)
+    return data, [np.bincount(data.labels[rows], minlength=10) for rows in (data.train, data.validation, data.test)]
+
+
+@pytest.mark.parametrize(("imbalance", "rarest"), [("exponential(0.1)", 12), (0.05, 6), ("step(0.1)", 12), ("0.001", 1)])
+def test_long_tails_have_their_ratio_and_leave_test_rows_alone(imbalance, rarest):
+    (whole, (before, _, _)), (data, (train, validation, test)) = kept(None), kept(imbalance)
+    assert (train.max(), train.min()) == (before.max(), rarest)
+    assert validation.min() >= 1
+    torch.testing.assert_close(data.test, whole.test)
+    np.testing.assert_allclose(validation / validation.max(), train / train.max(), atol=0.06)
+    assert any(note.startswith("imbalance ") and "test rows stay as they are" in note for note in data.notes)
+    assert set(data.train.tolist()) <= set(whole.train.tolist())
+    again, _ = kept(imbalance)
+    torch.testing.assert_close(again.train, data.train)
+    assert test.min() > 30
+
+
+def test_exponential_tails_fall_in_equal_ratios_and_steps_fall_once():
+    counts = np.sort(kept("exponential(0.1)")[1][0])[::-1]
+    np.testing.assert_allclose(counts, counts[0] * 0.1 ** (np.arange(10) / 9), atol=0.51)
+    assert sorted(kept("step(0.1)")[1][0] < 100) == [False] * 5 + [True] * 5
+
+
+def test_what_a_long_tail_keeps_a_shorter_one_keeps_too():
+    rows = [set(kept(ratio)[0].train.tolist()) for ratio in (0.01, 0.1, 0.5)]
+    assert rows[0] < rows[1] < rows[2]
+    assert rows[0] != set(kept(0.01, replicate=1)[0].train.tolist())
+
+
+@pytest.mark.parametrize("wrong", ["x", 2, 0, "step(0)", "foo(0.1)", "0.1)extra", float("nan"), True, [0.1]])
+def test_imbalances_that_are_none(wrong):
+    with pytest.raises((TypeError, ValueError), match=r"^load_data: imbalance must be .*, got .*\.$"):
+        load_data("iris", imbalance=wrong)
+    with pytest.raises(ValueError, match=r"^compare: imbalance must be .*, got .*\.$"):
+        settings_from({"imbalance": wrong})
+
+
+def test_a_long_tail_is_judged_by_balanced_accuracy_unless_another_metric_is_given():
+    assert settings_from({"imbalance": 0.01}).metric == "balanced_accuracy"
+    assert settings_from({"imbalance": "0.01", "metric": "macro-f1"}).metric == "macro_f1"
+    assert settings_from({"imbalance": "none"}).metric == settings_from({}).metric == "accuracy"
+    assert "--imbalance 'exponential(0.01)'" in command(settings_from({"imbalance": 0.01}), Path("mine"))
+
+
+def test_a_study_of_a_long_tail_with_wrong_labels_tells_frequent_from_rare(tmp_path):
+    how = {"losses": ["ce", "balanced-softmax"], "imbalance": 0.05, "noise": [0, 0.2], "rates": [0.1], "rows": 600}
+    study = compare("digits", output=tmp_path, **{**how, "epochs": 3, "seeds": 2, "references": False, "progress": False})
+    assert study.metric == "balanced_accuracy"
+    assert max(study.class_rows) > 15 * min(study.class_rows)
+    found = study.accuracy_by_frequency()
+    assert list(found.columns.unique(0))[:3] == ["many", "medium", "few"]
+    assert list(found.index) == ["ce", "balanced-softmax"]
+    sizes = {name: len(classes) for name, classes in frequency_groups(study.class_rows).items()}
+    assert sizes == {"many": 3, "medium": 4, "few": 3}
+    shares = sum(sizes[name] * found[name]["mean"] for name in sizes) / 10
+    expected = study.results[study.results["noise"] == "none"].groupby("loss")["balanced_accuracy"].mean()
+    np.testing.assert_allclose(shares, expected.loc[shares.index], rtol=1e-6)
+    assert found["many"]["mean"]["ce"] > found["few"]["mean"]["ce"]
+    page = write_report(study).read_text(encoding="utf-8")
+    assert "Frequent and rare classes" in page
+    open_again = open_study(tmp_path)
+    assert open_again.class_rows == study.class_rows
+    torch.testing.assert_close(open_again.load(1).train, study.load(1).train)
+
+
+def test_groups_of_few_classes():
+    assert frequency_groups((3, 2, 1)) == {"many": [0], "medium": [1], "few": [2]}
+    with pytest.raises(ValueError, match="must know how many training rows each class has, got none"):
+        accuracy_by_frequency(SimpleNamespace(class_rows=()), "none")

@@ -84,6 +84,7 @@ WRONG = {
     "test_share": (*NUMBERS, 1.0),
     "seed": WHOLES,
     "rows": (*WHOLES, 0),
+    "imbalance": (-1, 1.5, 10**400, 1.5j, NESTED, [], b"1", True, math.nan, "x", "", "step", "step(x)", "9" * 2000),
     "text": TEXTS,
     "encoder": (7, 1.5, True, NESTED, [], b"x"),
     "fine_tune": (0, 1, "true", None, [], NESTED),

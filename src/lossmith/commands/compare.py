@@ -121,6 +121,11 @@ def _add_data(group: Any) -> None:
     group.add_argument("--validation-share", type=float, metavar="X", help="the same of the validation split (default: 0.15)")
     group.add_argument("--rows", type=int, metavar="N", help="use N rows at most, drawn by chance; a test split stays whole")
     group.add_argument(
+        "--imbalance",
+        metavar="RATIO",
+        help="make a long tail of the training rows, judged by balanced accuracy: 0.01, exponential(0.01) or step(0.01)",
+    )
+    group.add_argument(
         "--train-rows", type=int, metavar="N", help="train on N rows of each replicate at most, and choose on as many"
     )
     group.add_argument("--seed", type=int, metavar="N", help="decides which rows serve for what (default: 0)")

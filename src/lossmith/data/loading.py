@@ -15,6 +15,7 @@ from lossmith.data.encoding.labels import class_groups, classes_of
 from lossmith.data.encoding.pretrained import TextEncoding, text_encoding
 from lossmith.data.fewer_rows import at_most
 from lossmith.data.inspection import data_notes
+from lossmith.data.long_tails import LongTail, long_tailed, make_long_tail
 from lossmith.data.prepared import PreparedData
 from lossmith.data.restated_target import restating_notes
 from lossmith.data.sources.column_roles import Roles, column_named, examples_of_table
@@ -23,6 +24,7 @@ from lossmith.data.sources.given_arrays import examples_of_arrays, examples_of_p
 from lossmith.data.sources.idx_files import has_idx_files, idx_examples
 from lossmith.data.sources.image_folders import image_examples
 from lossmith.data.sources.known_sets import read_known_set
+from lossmith.data.sources.row_labels import with_labels
 from lossmith.data.sources.table_files import TABLE_SUFFIXES, Table, read_table, tidy_columns
 from lossmith.data.splits import Shares, Splits, make_splits
 from lossmith.encoders.text_features import OnTexts
@@ -50,6 +52,7 @@ def load_data(
     seed: int = 0,
     replicate: int = 0,
     rows: int | None = None,
+    imbalance: str | float | None = None,
     text: str = "ngrams",
     encoder: str | Path | None = None,
     fine_tune: bool = False,
@@ -78,6 +81,8 @@ def load_data(
         seed: Decides which rows these are. Every class is divided in the same proportion.
         replicate: Divides the same rows in another way for each number.
         rows: How many rows to use at most, drawn in the proportions of classes; those marked as test are all used besides.
+        imbalance: Makes a long tail of the training and validation rows: the ratio of the rarest class to the most frequent, in
+            (0, 1], ``exponential(RATIO)`` or ``step(RATIO)``; test rows stay as they are.
         text: Whether texts become weighted ``ngrams``, beside all other columns, or ``words`` in their order, alone.
         encoder: The folder of a pretrained model (transformers, safetensors), whose vectors of texts take the place of ngrams.
         fine_tune: Whether the encoder is to be trained, too: inputs are the tokens of the texts, alone.
@@ -103,16 +108,17 @@ def load_data(
     if isinstance(source, PreparedData):
         return source
     _check_arguments(source, text, seed, replicate, folder)
-    resize = _checked_sides(resize)
+    tail = make_long_tail(imbalance)
     encoding = text_encoding(encoder, fine_tune, cache, on_texts, device)
     roles = Roles(target, true_label, split_column, groups)
     parts = {"": source, "validation": validation, "test": test}
     # What was read has no name here, so that it can be let go of while it is encoded.
     return _prepared(
-        at_most(rows, _with_labels(_together(_all_opened(parts, resize, folder), roles, name or _name(source))), seed),
+        at_most(rows, with_labels(_together(_all_opened(parts, resize, folder), roles, name or _name(source))), seed),
         Shares(validation_share, test_share),
         seed + replicate,
         encoding or text,
+        tail,
     )
 
 
@@ -139,9 +145,9 @@ def _checked_sides(resize: Any) -> int | tuple[int, int] | None:
     return (height, width) if len(sides) == 2 else height
 
 
-def _prepared(examples: Examples, shares: Shares, seed: int, text: str | TextEncoding) -> PreparedData:
+def _prepared(examples: Examples, shares: Shares, seed: int, text: str | TextEncoding, tail: LongTail | None) -> PreparedData:
     classes = classes_of(examples)
-    splits = make_splits(classes.labels, examples.split, shares, seed)
+    splits, left_out = long_tailed(make_splits(classes.labels, examples.split, shares, seed), classes.labels, tail, seed)
     if len(np.unique(classes.labels[splits.train])) < 2:
         raise ValueError(f"{examples.name}: training rows must have two classes at least, got {len(splits.train)} rows of one.")
     for name, rows, share in (("validation", splits.validation, shares.validation), ("test", splits.test, shares.test)):
@@ -159,7 +165,7 @@ def _prepared(examples: Examples, shares: Shares, seed: int, text: str | TextEnc
         *splits,
         true_labels=None if classes.true_labels is None else torch.from_numpy(classes.true_labels),
         groups=class_groups(examples.groups, classes.names, examples.name),
-        notes=(*warnings, *examples.notes, *encoded.notes, *data_notes(encoded.inputs, classes, splits)),
+        notes=(*warnings, *examples.notes, *left_out, *encoded.notes, *data_notes(encoded.inputs, classes, splits)),
         texts=encoded.texts,
     )
 
@@ -174,25 +180,6 @@ def _encoded(inputs: dict[str, pd.Series] | Array, splits: Splits, text: str | T
     if isinstance(text, TextEncoding):
         raise ValueError(f"{owner}: an encoder needs texts, got numbers of shape {inputs.shape}.")
     return encode_array(inputs, splits.train, owner=owner, words=text == "words")
-
-
-def _with_labels(examples: Examples) -> Examples:
-    """Leave out rows without a label; where only the true label is missing, the label has to do."""
-    missing = _missing(examples.labels)
-    if missing.any():
-        examples = examples.rows(np.flatnonzero(~missing))
-        examples = replace(examples, notes=(*examples.notes, f"{int(missing.sum())} rows have no label: left out"))
-    if examples.true_labels is None:
-        return examples
-    unknown = _missing(examples.true_labels)
-    truth = np.where(unknown, examples.labels, examples.true_labels)
-    note = (f"{int(unknown.sum())} rows have no true label: their label is taken for it",) if unknown.any() else ()
-    return replace(examples, true_labels=truth, notes=(*examples.notes, *note))
-
-
-def _missing(labels: Array) -> Array:
-    empty = np.array([isinstance(label, str) and not label.strip() for label in labels], dtype=bool)
-    return np.asarray(pd.isna(labels) | empty)
 
 
 def _together(opened: Mapping[str, Table | Examples], roles: Roles, name: str) -> Examples:
@@ -243,6 +230,7 @@ def _check_given_once(splits: Mapping[str, Array | None], name: str) -> None:
 def _all_opened(
     parts: Mapping[str, Any], resize: int | tuple[int, int] | None, folder: str | Path | None
 ) -> dict[str, Table | Examples]:
+    resize = _checked_sides(resize)
     return {split: _opened(part, resize, folder) for split, part in parts.items() if part is not None}
 
 

@@ -34,6 +34,11 @@ class ReportedStudy(RankedStudy, AnsweringStudy, Protocol):
         ...
 
     @property
+    def class_rows(self) -> tuple[int, ...]:
+        """How many training rows each class has; empty where nobody knows."""
+        ...
+
+    @property
     def analyses(self) -> Mapping[str, Analysis]:
         """What the analysis found, by noise level; empty before it was made."""
         ...

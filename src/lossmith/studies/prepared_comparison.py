@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import nn
 
 from lossmith.data import PreparedData, class_counts
@@ -70,7 +71,8 @@ class PreparedComparison(Comparison):
         data = self.data
         rows = {name: len(getattr(data, name)) for name in ("train", "validation", "test")}
         about = {"source": self.settings.data, "name": data.name, "kind": data.kind, "rows": rows}
-        return {**about, "classes": data.classes, "notes": data.notes}
+        class_rows = torch.bincount(data.labels[data.train], minlength=data.num_classes).tolist()
+        return {**about, "classes": data.classes, "class_rows": class_rows, "notes": data.notes}
 
     def trainer(self, seed: int, store: Store) -> PreparedReplicate:
         """Return what trains a replicate, on a split of its own.

@@ -11,6 +11,7 @@ from lossmith.statistics.overlapping import Overlap
 from lossmith.statistics.recommendation import Recommendation
 from lossmith.statistics.wording import counted
 from lossmith.studies.answer import answer_of
+from lossmith.studies.class_frequencies import accuracy_by_frequency
 from lossmith.studies.findings import Analysis
 from lossmith.studies.protocol.replicates import Replicates
 from lossmith.studies.shown import ResultTable, ShownStudy
@@ -128,6 +129,20 @@ class Study(KeptRuns, ShownStudy):
         table = ResultTable(self._frames.table(measure))
         table.measure, table.study = measure, self
         return table
+
+    def accuracy_by_frequency(self, noise: str | None = None) -> pd.DataFrame:
+        """Return the accuracy of each loss on frequent and on rare classes, by their training rows.
+
+        Args:
+            noise: A label noise of the study; the first by default.
+
+        Returns:
+            A row for each loss, columns ``(many, medium or few, mean or se)``, over the replicates.
+
+        Raises:
+            ValueError: If there are no results, or the study does not know how frequent its classes are.
+        """
+        return accuracy_by_frequency(self, noise or self.settings.noise[0])
 
     def load(self, seed: int = 0) -> PreparedData:
         """Read the data again, and make sure that it is the same.

@@ -6,6 +6,7 @@ from lossmith.report.elements import Section
 from lossmith.report.sections import (
     agreement,
     analysis_tables,
+    class_frequencies,
     confusion,
     cost,
     differences,
@@ -27,6 +28,7 @@ SectionMaker = Callable[[Subject], Section | None]
 SECTIONS: dict[str, SectionMaker] = {
     "results": results.section,
     "differences": differences.section,
+    "classes": class_frequencies.section,
     "tuning": tuning.section,
     "noise": noise_levels.section,
     "rates": learning_rates.section,

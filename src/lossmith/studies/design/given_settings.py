@@ -56,6 +56,8 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
         if name not in own | of_recipe | set(LOADING):
             raise ValueError(f"compare: unknown setting {quote(name)}{nearest(name, sorted(own | of_recipe | set(LOADING)))}")
     given = {name: checked(name, value) for name, value in values.items()}
+    if given.get("imbalance", "none") != "none":
+        given.setdefault("metric", "balanced_accuracy")
     if names_a_function(given.get("data")):
         given["model"] = OWN
     recipe = replace(UNFINISHED, **{name: value for name, value in given.items() if name in of_recipe})

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from lossmith.data.long_tails import make_long_tail
 from lossmith.data.noise.label_noise import LabelNoise
 from lossmith.expressions.limits import Limits
 from lossmith.expressions.quotes import quote
@@ -193,6 +194,14 @@ def _sides(name: str, value: Any) -> Any:
     return found if isinstance(value, list | tuple) else found[0]
 
 
+def _imbalance(_: str, value: Any) -> str:
+    """Return a long tail as text, in one form however it was given."""
+    try:
+        return str(make_long_tail(value) or "none")
+    except (TypeError, ValueError) as error:
+        raise ValueError(str(error).replace("load_data", "compare")) from None
+
+
 _SHARE = _within(Limits(0.0, 1.0, high_open=True))
 _COUNT = _within(Limits(1, whole=True))
 _WHOLE = _within(Limits(0, whole=True))
@@ -240,6 +249,7 @@ CHECKS: dict[str, Check] = {
     "test_share": _SHARE,
     "seed": _WHOLE,
     "rows": _COUNT,
+    "imbalance": _imbalance,
     "text": _text,
     "encoder": _path,
     "fine_tune": _truth,

@@ -36,6 +36,11 @@ class KeptRuns:
         """The names of the classes."""
         return tuple(self._about_data["classes"])
 
+    @property
+    def class_rows(self) -> tuple[int, ...]:
+        """How many training rows each class has in the first replicate; empty in studies that do not know."""
+        return tuple(self._about_data["class_rows"])
+
     def test_labels(self, seed: int = 0) -> np.ndarray:
         """Return the true classes of the test split of a replicate.
 

@@ -8,6 +8,7 @@ import numpy as np
 from torch import nn
 
 from lossmith.data import PreparedData
+from lossmith.expressions.limits import is_whole
 from lossmith.objectives.named_objectives import make_objective
 from lossmith.objectives.objective import Objective
 from lossmith.studies.brought import read_data
@@ -71,6 +72,10 @@ def stored_data(store: Store) -> dict[str, Any]:
         check_kinds(about["rows"], dict.fromkeys(("train", "validation", "test"), int))
         for name in ("classes", "notes"):
             check_texts(name, about[name])
+        rows = about.setdefault("class_rows", [])
+        check_kinds(about, {"class_rows": list})
+        if rows and (len(rows) != len(about["classes"]) or not all(is_whole(each) and each >= 0 for each in rows)):
+            raise ValueError("class_rows must be a whole number for each class")
     return about
 
 
