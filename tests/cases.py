@@ -29,6 +29,10 @@ MORE = (
     "0.5*ce + 2*mae",
     "1.0*nce + 20*mpce",
     "logit-bias(1.0*nce + 20*mae, epsilon=3)",
+    "forward-correction(nce + gce(q=0.5), rate=0.4)",
+    "forward-correction(ce, matrix=pair(0.3))",
+    "backward-correction(bi-tempered, matrix=pair(0.1))",
+    "backward-correction(logit-bias(gce, epsilon=1), rate=0.1)",
     "z-loss(logit-bias(bi-tempered, epsilon=1), beta=0.1)",
 )
 

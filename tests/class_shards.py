@@ -50,7 +50,7 @@ def with_gradients(function: Callable[..., Tensor], *inputs: Tensor) -> list[Ten
 
 def check_every_loss() -> None:
     """Compare value and gradient of the loss of the whole and of its parts."""
-    for expression in CASES:
+    for expression in (each for each in CASES if "matrix=" not in each):  # which needs all classes in one place
         for own_options, target, options in CALLS if distributed.get_world_size() == 2 else CALLS[1:2]:
             compare(make_loss(expression, **own_options), LOGITS, target, options)
     for expression in ("ce", "nce", "nf", "complement-entropy", "bi-tempered"):
@@ -169,7 +169,7 @@ def sent() -> Iterator[dict[str, int]]:
 
 def check_bytes() -> None:
     """Check that what is sent does not grow with the number of classes."""
-    for expression in CASES:
+    for expression in (each for each in CASES if "matrix=" not in each):  # which needs all classes in one place
         found = []
         for classes in (16, 1600):
             logits = torch.zeros(ROWS, classes // distributed.get_world_size(), requires_grad=True)

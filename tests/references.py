@@ -136,6 +136,25 @@ def z_loss(z: list[mpf], y: int) -> mpf:
     return cross_entropy(softmax(z), y) + mpf(1e-4) * mpmath.log(mpmath.fsum(map(mpmath.exp, z))) ** 2
 
 
+def evenly_noisy(p: list[mpf], rate: float = 0.2) -> list[mpf]:
+    rate = mpf(rate)
+    return [(1 - rate) * own + rate / (len(p) - 1) * mpmath.fsum(p[:c] + p[c + 1 :]) for c, own in enumerate(p)]
+
+
+def next_taken(p: list[mpf], rate: float = 0.2) -> list[mpf]:
+    return [(1 - mpf(rate)) * own + mpf(rate) * p[c - 1] for c, own in enumerate(p)]
+
+
+def unmixed(costs: list[mpf], y: int, rate: float = 0.2) -> mpf:
+    """Return the entry of the solution of the system whose matrix mixes the costs evenly at a rate."""
+    size = len(costs)
+    mixing = mpmath.matrix(size, size)
+    for row in range(size):
+        for column in range(size):
+            mixing[row, column] = 1 - mpf(rate) if row == column else mpf(rate) / (size - 1)
+    return mpmath.lu_solve(mixing, mpmath.matrix(costs))[y]
+
+
 def biased(z: list[mpf], y: int) -> list[mpf]:
     return [each + (mpf(0.5) if c == y else 0) for c, each in enumerate(z)]
 
@@ -204,6 +223,11 @@ OF_LOGITS: dict[str, Callable[[list[mpf], int], mpf]] = {
     "logit-adjusted(imbalance=0.1)": lambda z, y: cross_entropy(softmax(adjusted(z, 1.0, 0.1)), y),
     "logit-adjusted(sigmoid, tau=0.5, imbalance=0.01)": lambda z, y: sigmoid(adjusted(z, 0.5, 0.01), y),
     "logit-adjusted(focal, tau=2.0, imbalance=0.01)": lambda z, y: focal(softmax(adjusted(z, 2.0, 0.01)), y, 2.0),
+    "forward-correction": lambda z, y: cross_entropy(evenly_noisy(softmax(z)), y),
+    "forward-correction(nce, rate=0.3)": lambda z, y: normalized(cross_entropy)(evenly_noisy(softmax(z), 0.3), y),
+    "forward-correction(gce, matrix=pair(0.2))": lambda z, y: generalized(next_taken(softmax(z)), y, 0.7),
+    "backward-correction": lambda z, y: unmixed([cross_entropy(softmax(z), c) for c in range(len(z))], y),
+    "backward-correction(bi-tempered, rate=0.1)": lambda z, y: unmixed([bi_tempered(z, c) for c in range(len(z))], y, 0.1),
     "bi-tempered": bi_tempered,
     "tsallis": tsallis,
     "smooth-topk(k=2)": smooth_topk,

@@ -13,11 +13,12 @@ import torch
 from lossmith import make_loss
 from lossmith.command_line import main
 from lossmith.losses import LOSSES
+from lossmith.losses.contract.wrapper import WrapperLoss
 from lossmith.losses.ready import ready_expression
 from lossmith.report.explore import write_explorer
 from lossmith.report.explore.sliders import catalogue
 
-EXPLORED = [name for name in LOSSES if name not in ("logit-adjusted", "logit-bias", "z-loss")]  # the wrappers
+EXPLORED = [name for name, loss in LOSSES.items() if not issubclass(loss, WrapperLoss)]
 PARAMETERS = {
     "gce": ["q=0", "q=0.3", "q=1"],
     "truncated-gce": ["q=0.5, k=0", "q=0, k=0.2", "q=1, k=0.9"],

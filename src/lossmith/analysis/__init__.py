@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from lossmith.analysis.class_means import *
     from lossmith.analysis.corruptions import *
     from lossmith.analysis.feature_transfer import *
+    from lossmith.analysis.labels.confident_learning import *
+    from lossmith.analysis.labels.suspects import *
     from lossmith.analysis.layers import *
     from lossmith.analysis.prediction_agreement import *
     from lossmith.analysis.robustness import *
@@ -36,6 +38,8 @@ __all__, __getattr__, __dir__ = lazy_names(
         "class_means": ["ClassMeans", "class_centroids"],
         "corruptions": ["CORRUPTIONS", "SEVERITIES", "Corruption", "corruptions_for"],
         "feature_transfer": ["STRENGTHS", "Transfer", "transfer", "transfer_to_classes"],
+        "labels.confident_learning": ["confident_joint", "confident_suspects"],
+        "labels.suspects": ["NoiseEstimate", "estimate_noise", "suspects"],
         "layers": ["LayerReader", "input_batches", "leaf_layers", "nonzero_activations"],
         "prediction_agreement": [
             "Agreement",

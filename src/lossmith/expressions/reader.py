@@ -14,7 +14,8 @@ knows nothing of what it makes but what its caller says: a catalogue of what can
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -133,7 +134,7 @@ class ExpressionReader:
         factory = self._called(name)
         preset = self._preset(name, factory) if self._accept("@") else {}
         places: dict[int | str, tuple[int, int]] = {}
-        arguments, keywords = self._arguments(places) if self._accept("(") else ([], {})
+        arguments, keywords = self._arguments(factory, places) if self._accept("(") else ([], {})
         made = self._build(factory, name, arguments, {**preset, **keywords})
         names: dict[int | str, str] = dict(enumerate(inspect.signature(factory).parameters))
         given = {**preset, **dict(zip(names.values(), arguments, strict=False)), **keywords}
@@ -193,7 +194,9 @@ class ExpressionReader:
         published.for_classes(classes)  # raises where there is no such preset
         return dict(published.presets[classes])
 
-    def _arguments(self, places: dict[int | str, tuple[int, int]]) -> tuple[list[Any], dict[str, Any]]:
+    def _arguments(
+        self, factory: Callable[..., Any], places: dict[int | str, tuple[int, int]]
+    ) -> tuple[list[Any], dict[str, Any]]:
         """Return what a call is given by position and by keyword, and note where it stands."""
         arguments: list[Any] = []
         keywords: dict[str, Any] = {}
@@ -203,13 +206,23 @@ class ExpressionReader:
                 self._take()
                 if key in keywords:
                     raise ValueError(f"{self._caller}: {quote(key)} must be given once, got {quote(self._text)}.")
-                keywords[key] = self._noted_value(key, places)
+                with self._words_of(factory, key):
+                    keywords[key] = self._noted_value(key, places)
             else:
                 arguments.append(self._noted_value(len(arguments), places))
             if not self._accept(","):
                 self._expect(")")
                 break
         return arguments, keywords
+
+    @contextmanager
+    def _words_of(self, factory: Callable[..., Any], key: str) -> Iterator[None]:
+        """Read what has words of its own, such as ``matrix=pair(0.2)``, with these in place of the catalogue."""
+        before = self._catalogue, self._kind
+        if words := getattr(factory, "vocabularies", {}).get(key):
+            self._catalogue, self._kind = words, key
+        yield
+        self._catalogue, self._kind = before
 
     def _noted_value(self, key: int | str, places: dict[int | str, tuple[int, int]]) -> Any:
         start = self._peek().position

@@ -16,7 +16,7 @@ from lossmith.numerics.one_operation import is_stand_in
 from lossmith.numerics.probability import Probability
 from lossmith.numerics.softmax import surprises, target_probability
 
-__all__ = ["Curve", "Term", "cross_entropy", "sum_of_terms"]
+__all__ = ["Curve", "Term", "cross_entropy", "sum_of_terms", "terms_of_every", "terms_of_one"]
 
 Curve = Callable[[Probability], tuple[Tensor, Tensor | float]]
 """A function ``f`` of one probability: returns ``f`` and its pull ``-df / dlog p``, each to full relative accuracy."""
@@ -54,7 +54,7 @@ def sum_of_terms(terms: tuple[Term, ...], logits: Tensor, target: Tensor) -> Ten
         Losses ``(N, ...)``, in the precision of the logits.
     """
     if target.is_floating_point():
-        losses = _for_factors(terms, logits, target)
+        losses = terms_of_every(terms, Probability.from_surprise(surprises(logits)), target)
     else:
         losses = _for_indices(terms, logits, target.unsqueeze(1))
     return losses.squeeze(1).to(logits.dtype)
@@ -98,8 +98,31 @@ def _share(own: Tensor, others: Tensor) -> Tensor:
     return torch.where(own > others, 1 - others / total, own / total)
 
 
-def _for_factors(terms: tuple[Term, ...], logits: Tensor, factors: Tensor) -> Tensor:
-    every = Probability.from_surprise(surprises(logits))
+def terms_of_one(terms: tuple[Term, ...], own: Probability) -> Tensor:
+    """Return the sum of terms that look at the target's probability alone, whatever that comes from.
+
+    Args:
+        terms: The functions with their factors, at least one, none of them normalized.
+        own: The probability of the target.
+
+    Returns:
+        Losses of the shape of the probability.
+    """
+    losses = [term.factor * _differentiable(term.curve, own) for term in terms]
+    return sum(losses[1:], start=losses[0])
+
+
+def terms_of_every(terms: tuple[Term, ...], every: Probability, factors: Tensor) -> Tensor:
+    """Return the sum of the terms under every class, times the factor of the class, from the probabilities of all classes.
+
+    Args:
+        terms: The functions with their factors, at least one.
+        every: The probabilities of all classes, ``(N, C, ...)``.
+        factors: A factor for every class, ``(N, C, ...)``.
+
+    Returns:
+        Losses ``(N, 1, ...)``.
+    """
     losses = []
     for factor, curve, normalized in terms:
         value = _differentiable(curve, every)

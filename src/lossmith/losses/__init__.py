@@ -14,6 +14,9 @@ from lossmith.losses.contract.classification_loss import ClassificationLoss, Opt
 from lossmith.losses.contract.needs_data import as_counts, fill_in
 from lossmith.losses.contract.top_k_prediction import topk_accuracy, topk_probabilities
 from lossmith.losses.contract.weighted_sum import WeightedSum, sum_of
+from lossmith.losses.correction.backward import BackwardCorrection
+from lossmith.losses.correction.forward import ForwardCorrection
+from lossmith.losses.correction.matrices import MATRICES
 from lossmith.losses.cross_entropy import CrossEntropyLoss, SymmetricCrossEntropyLoss, TamedCrossEntropyLoss
 from lossmith.losses.expectation import CrossEntropyExpectationLoss, ExpectationLoss, MAELoss
 from lossmith.losses.focal import FocalLoss
@@ -78,6 +81,8 @@ LOSSES: dict[str, type[ClassificationLoss]] = {
         LogitAdjustedLoss,
         LogitBias,
         ZLoss,
+        ForwardCorrection,
+        BackwardCorrection,
     )
 }
 """Every loss by name. Command line, documentation, contract tests and benchmarks are derived from it."""
@@ -86,11 +91,12 @@ OTHER_NAMES: dict[str, type[ClassificationLoss]] = {"dft": ExpectationLoss}
 """What losses are called elsewhere, read as the loss of the catalogue: dynamic fine-tuning has the gradient of ``el``."""
 
 # A checkpoint may hold a loss among its hyper-parameters, and load with `weights_only=True`; losses hold numbers and tensors.
-torch.serialization.add_safe_globals([*LOSSES.values(), WeightedSum, nn.ModuleList])
+torch.serialization.add_safe_globals([*LOSSES.values(), *MATRICES.values(), WeightedSum, nn.ModuleList])
 
 __all__ = [
     "LOSSES",
     "AsymmetricGeneralizedCrossEntropyLoss",
+    "BackwardCorrection",
     "BalancedSoftmaxLoss",
     "BiTemperedLoss",
     "BinaryBiTemperedLoss",
@@ -101,6 +107,7 @@ __all__ = [
     "CrossEntropyLoss",
     "ExpectationLoss",
     "FocalLoss",
+    "ForwardCorrection",
     "GeneralizedCrossEntropyLoss",
     "HardTopKLoss",
     "LDAMLoss",

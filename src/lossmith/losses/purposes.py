@@ -8,6 +8,7 @@ PURPOSES: dict[str, tuple[str, ...]] = {
         *("gce", "truncated-gce", "agce", "sce", "tamed-ce", "mae", "el", "ce-el", "bi-tempered", "tsallis"),
         *("nce", "nf", "nce-mae", "nf-mae", "nce-agce"),
     ),
+    "around others, for wrong labels of a known kind": ("forward-correction", "backward-correction"),
     "around others, for many classes": ("logit-bias", "z-loss"),
     "for rare classes": ("logit-adjusted", "balanced-softmax", "ldam", "focal", "poly"),
     "for the right class among k guesses": ("smooth-topk", "hard-topk"),
