@@ -9,7 +9,7 @@ from torch import nn
 from lossmith import compare
 from lossmith.data import load_data
 from lossmith.data.column_scales import column_scales
-from lossmith.studies.compare import suitable_model
+from lossmith.studies.design.suitable_model import suitable_model
 from lossmith.training.models.named_models import make_backbone
 from lossmith.training.models.tabular import MOST_WAVES, NumberWaves
 

@@ -32,7 +32,8 @@ def test_the_share_of_wrong_labels_and_what_was_taken_for_what(matrix):
     assert found.interval[0] - 1e-3 <= wrong <= found.interval[1] + 1e-3
     joint = np.zeros((CLASSES, CLASSES))
     np.add.at(joint, (truth, labels), 1 / ROWS)
-    assert np.abs(found.joint - joint).to_numpy().sum() < np.abs(confident_joint(probabilities, labels) - joint).sum() < 0.7
+    assert np.abs(found.joint - joint).to_numpy().sum() < 0.1
+    assert np.abs(confident_joint(probabilities, labels) - joint).sum() < 0.25  # the published method, to compare with
     np.testing.assert_allclose(found.transition.sum(axis=1), 1.0)
     assert 1 - np.trace(found.joint) == pytest.approx(found.rate)
     assert found.joint.to_numpy().sum() == pytest.approx(1.0)
@@ -51,14 +52,14 @@ def test_suspects_are_ranked_by_how_likely_their_label_is_wrong(matrix):
     is_wrong = (labels != truth)[found["row"]]
     own = average_precision_score(is_wrong, found["chance"])
     published = average_precision_score(labels != truth, confident_suspects(probabilities, labels))
-    assert own > published - 0.005
-    assert own > 0.7
+    assert min(own, published) > 0.75
     listed = suspects(probabilities, labels)
     assert len(listed) == (found["chance"] >= 0.5).sum()
     assert (found.loc[: len(listed) - 1, "probably"] == truth[listed["row"]])[is_wrong[: len(listed)]].mean() > 0.8
-    # A chance of 90 % means nine wrong ones in ten.
-    certain = found["chance"] > 0.8
-    assert is_wrong[certain].mean() == pytest.approx(found["chance"][certain].mean(), abs=0.08)
+    # Chances are to be believed, on average: of those that are listed, and of all others.
+    is_listed = np.arange(ROWS) < len(listed)
+    assert is_wrong[is_listed].mean() == pytest.approx(found["chance"][is_listed].mean(), abs=0.15)
+    assert is_wrong[~is_listed].mean() == pytest.approx(found["chance"][~is_listed].mean(), abs=0.03)
 
 
 def test_confident_learning_by_hand():

@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # a name imported as itself is one that others may import fro
     from lossmith.losses import *
     from lossmith.objectives import LossScheduler as LossScheduler, make_objective as make_objective
     from lossmith.studies.compare import compare as compare
+    from lossmith.studies.labels.inspect_labels import inspect_labels as inspect_labels
     from lossmith.studies.study import Study as Study, open_study as open_study
     from lossmith.theory import advise as advise
     # isort: on
@@ -65,6 +66,7 @@ _HOMES = {
     "Study": "lossmith.studies",
     "advise": "lossmith.theory",
     "compare": "lossmith.studies",
+    "inspect_labels": "lossmith.studies",
     "linear_loss": "lossmith.linear",
     "load_data": "lossmith.data",
     "make_noise": "lossmith.data",

@@ -11,6 +11,7 @@ from lossmith.commands import (
     explore,
     export,
     figure,
+    inspect_labels,
     list_losses,
     rank,
     report,
@@ -37,6 +38,21 @@ class Command(Protocol):
 
 COMMANDS = cast(
     "tuple[Command, ...]",
-    (compare, resume, status, analyse, report, export, rank, advise, list_losses, show, figure, explore, completion),
+    (
+        compare,
+        inspect_labels,
+        resume,
+        status,
+        analyse,
+        report,
+        export,
+        rank,
+        advise,
+        list_losses,
+        show,
+        figure,
+        explore,
+        completion,
+    ),
 )
 """Every command, in the order in which help names them."""

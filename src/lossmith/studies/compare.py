@@ -20,6 +20,7 @@ from lossmith.studies.comparison import Comparison
 from lossmith.studies.design.given_settings import settings_from
 from lossmith.studies.design.setting_checks import split_list
 from lossmith.studies.design.settings import LOSSES, OWN, Settings
+from lossmith.studies.design.suitable_model import suitable_model
 from lossmith.studies.design.usual_training import suitable_augmentation
 from lossmith.studies.own_training.own_comparison import OwnComparison, function_from
 from lossmith.studies.prepared_comparison import PreparedComparison
@@ -39,7 +40,6 @@ Loss = str | nn.Module | Objective
 Losses = Loss | Iterable[Loss] | Mapping[str, Loss]
 
 STUDIES = Path("studies")
-ROOM_FOR_CONVOLUTIONS = 16  # pixels a side
 
 
 def planned(settings: Settings, *, output: Path | None = None, workplace: Workplace | None = None) -> Comparison:
@@ -114,21 +114,6 @@ def _in_folder(settings: Settings, data: PreparedData, folder: Path, **own: Any)
         rehearse(whole, data, comparison.objectives(), comparison.build)
         comparison.make_plan(settings.recipe)
     return comparison
-
-
-def suitable_model(data: PreparedData) -> str:
-    """Return the model that suits the data: by whether it is words, n-grams, vectors, images or a table."""
-    if data.kind == "table":
-        return "tabular"
-    if data.is_sparse:
-        return "bag"
-    if data.encoder is not None:
-        return "encoder"
-    if not data.inputs.is_floating_point():
-        return "lstm"
-    if data.texts is not None and data.texts.encoder is not None:
-        return "hidden"
-    return "small-cnn" if data.inputs.dim() == 4 and min(data.input_shape[1:]) >= ROOM_FOR_CONVOLUTIONS else "mlp"
 
 
 def resumed(folder: Path, *, workplace: Workplace | None = None) -> Comparison:

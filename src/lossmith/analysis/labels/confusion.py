@@ -3,15 +3,20 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import softmax
 
 from lossmith.analysis.arrays import Array, at_labels
 
 __all__ = ["Confusion", "clean_probabilities", "fit_confusion", "wrong_chances"]
 
 ROUNDS = 100
-PSEUDO_ROWS = 10.0
-"""So many rows of each class are imagined whose labels are wrong at the overall rate, evenly: without them, a class of a dozen
-rows would have a matrix of its accidents."""
+PSEUDO_ROWS = 100.0
+"""So many rows of each class are imagined whose labels are wrong at the overall rate, evenly: what few rows
+seem to say of pairs of classes that are much alike is mostly how much they are alike."""
+_LEAST = 1e-6
+"""Added to probabilities, of which networks in single precision know no more digits."""
+_LOG_POWERS = (-3.0, 3.0)
 _CONVERGED = 1e-6
 
 
@@ -26,21 +31,31 @@ class Confusion(NamedTuple):
     """``(n, C)``: how probable each class is the true one, given inputs and label."""
 
 
-def clean_probabilities(probabilities: Array, errors: Array) -> Array:
-    """Return the probabilities of true classes: what is predicted is right but for its error, which the others share.
+def clean_probabilities(probabilities: Array, error: float) -> Array:
+    """Return the probabilities of true classes: those predicted, to the power by which as many are wrong as they say.
+
+    Networks that learn from wrong labels are less sure than they could be, and those of a robust loss are surer.
 
     Args:
         probabilities: Those that were predicted, ``(n, C)``.
-        errors: How likely each prediction is wrong.
+        error: The share of predictions that are wrong.
 
     Returns:
         ``(n, C)``.
     """
-    predicted = probabilities.argmax(1)
-    others = probabilities + 1e-6
-    others[np.arange(len(others)), predicted] = 0.0
-    found: Array = errors[:, None] * others / others.sum(1, keepdims=True)
-    found[np.arange(len(found)), predicted] = 1 - errors
+    logs = np.log(probabilities + _LEAST)
+
+    def missing(log_power: float) -> float:
+        return float(1 - error - _to_the_power(logs, log_power).max(1).mean())
+
+    low, high = _LOG_POWERS
+    if missing(low) <= 0 or missing(high) >= 0:
+        return _to_the_power(logs, low if missing(low) <= 0 else high)
+    return _to_the_power(logs, brentq(missing, low, high, xtol=1e-4))
+
+
+def _to_the_power(logs: Array, log_power: float) -> Array:
+    found: Array = softmax(np.exp(log_power) * logs, axis=1)
     return found
 
 

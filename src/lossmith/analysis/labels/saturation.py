@@ -44,8 +44,8 @@ class Saturation:
     """The share of wrong labels, the mean over all curves that the data allows."""
     interval: tuple[float, float]
     """Where it is with 95 %."""
-    errors: Array
-    """``(n,)``: how likely the prediction of each row is wrong, whatever its label."""
+    error: float
+    """The share of predictions that are wrong themselves, whatever the labels."""
 
 
 def fit_saturation(certainty: Array, agrees: Array, num_classes: int) -> Saturation:
@@ -57,7 +57,7 @@ def fit_saturation(certainty: Array, agrees: Array, num_classes: int) -> Saturat
         num_classes: How many classes there are, 2 at least.
 
     Returns:
-        The share of wrong labels, and the errors of predictions.
+        The share of wrong labels, and that of wrong predictions.
     """
     order = np.argsort(certainty, kind="stable")
     edges = np.unique(np.linspace(0, len(order), min(BINS, len(order)) + 1).astype(int))
@@ -67,9 +67,7 @@ def fit_saturation(certainty: Array, agrees: Array, num_classes: int) -> Saturat
     posterior = _posterior(hits, sizes, quantiles, num_classes)
     by_rate = posterior.sum((1, 2))
     errors = np.einsum("cs,csb->b", posterior.sum(0), _errors(quantiles, num_classes))
-    found = np.empty(len(order))
-    found[order] = np.interp((np.arange(len(order)) + 0.5) / len(order), (edges[:-1] + edges[1:]) / 2 / len(order), errors)
-    return Saturation(float(by_rate @ RATES), _interval(by_rate), found)
+    return Saturation(float(by_rate @ RATES), _interval(by_rate), float(errors @ sizes / sizes.sum()))
 
 
 def _errors(quantiles: Array, num_classes: int) -> Array:

@@ -71,7 +71,7 @@ def estimate_noise(probabilities: Numbers, labels: Numbers, *, classes: Sequence
     names = _names(classes, values.shape[1])
     ordered = np.sort(values, 1)
     found = fit_saturation(ordered[:, -1] - ordered[:, -2], values.argmax(1) == given, len(names))
-    confusion = fit_confusion(clean_probabilities(values, found.errors), given, found.rate)
+    confusion = fit_confusion(clean_probabilities(values, found.error), given, found.rate)
     joint, transition = (pd.DataFrame(each, names.rename("true"), names.rename("label")) for each in confusion[:2])
     by_class = _by_class(confusion.truths, confusion.transition, given, names)
     return NoiseEstimate(found.rate, found.interval, joint, transition, by_class, confusion.truths)
@@ -106,7 +106,7 @@ def suspects(
     >>> labels[3] = 1
     >>> suspects(probabilities, labels, classes=["cat", "dog"]).round(2)
        row label probably  chance  predicted
-    0    3   dog      cat    0.79       0.02
+    0    3   dog      cat    0.66       0.02
     """
     values, given = probabilities_and_labels("suspects", probabilities, labels)
     Limits(0.0, 1.0).check("least", least, owner="suspects")

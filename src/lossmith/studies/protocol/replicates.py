@@ -13,7 +13,7 @@ from lossmith.studies.brought import read_data
 from lossmith.studies.design.settings import Settings
 from lossmith.training.seeds import derived_seed
 
-__all__ = ["Replicates", "at_most_train_rows", "overlap_of"]
+__all__ = ["Replicates", "at_most_train_rows", "overlap_of", "stratified_rows"]
 
 
 class Replicates:
@@ -65,12 +65,22 @@ def at_most_train_rows(data: PreparedData, most: int, seed: int) -> PreparedData
     """
     if not most or len(data.train) <= most:
         return data
-    train, validation = (_stratified(data, rows, most, seed) for rows in (data.train, data.validation))
+    train, validation = (stratified_rows(data, rows, most, seed) for rows in (data.train, data.validation))
     return replace(data, train=train, validation=validation)
 
 
-def _stratified(data: PreparedData, split: Tensor, most: int, seed: int) -> Tensor:
-    """Return so many rows of a split at most, of each class in proportion and one at least."""
+def stratified_rows(data: PreparedData, split: Tensor, most: int, seed: int) -> Tensor:
+    """Return so many rows of a split at most, of each class in proportion and one at least.
+
+    Args:
+        data: The data.
+        split: Row numbers.
+        most: How many.
+        seed: Draws them.
+
+    Returns:
+        Row numbers, in ascending order.
+    """
     if len(split) <= most:
         return split
     rows, labels = split.numpy(), data.labels[split].numpy()

@@ -1,0 +1,1 @@
+"""The page on which suspect labels are looked through."""
