@@ -92,6 +92,7 @@
   }
 
   function undo() {
+    if (!(facts.items[place].row in verdicts)) place = Math.max(place - 1, 0); // the verdict that was given last
     delete verdicts[facts.items[place].row];
     remember();
     show();
