@@ -8,11 +8,16 @@ import shlex
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 import lossmith
 from docs_names import names, quick_compare, write_reviews
+from lossmith import make_loss
 from lossmith.command_line import _parser
+from lossmith.losses import LOSSES
+from lossmith.losses.ready import ready_expression
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -27,6 +32,7 @@ WITH_CLIENTS = {
 """Pages about tools that the suite does without; `tests/integrations/test_docs.py` runs their blocks."""
 BLOCK = re.compile(r"(<!-- fragment: (?P<reason>.+?) -->\n)?```(?:python|\{code-cell\} ipython3)\n(?P<code>.*?)```", re.DOTALL)
 IN_TERMINALS = re.compile(r"^```\n(.*?)^```", re.DOTALL | re.MULTILINE)
+TREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -79,6 +85,13 @@ def test_commands_are_understood(page):
             assert importlib.util.find_spec(words[2]), words
 
 
+def test_every_page_is_in_a_table_of_contents():
+    trees = [(page, block) for page in PAGES for block in TREE.findall(page.read_text(encoding="utf-8"))]
+    entries = [(page.parent, line) for page, block in trees for line in block.splitlines() if not line.startswith(":")]
+    reached = {found.resolve() for folder, line in entries for found in folder.glob(f"{line}.md")}
+    assert {page for page in PAGES if DOCS in page.parents} - reached == {DOCS / "index.md"}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=called)
 def test_links_lead_somewhere(page):
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -86,6 +99,16 @@ def test_links_lead_somewhere(page):
     links = [link for link in LINK.findall(text) if "://" not in link]
     places = [(page.parent / link).resolve() for link in links]
     assert not [str(place) for place in places if not place.exists() and place.parent not in made]
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_loss_has_its_picture(name):
+    sys.path.insert(0, str(DOCS / "site"))
+    from pictures import curves_of
+
+    value, pull = curves_of(make_loss(ready_expression(name)), torch.linspace(-6, 12, 19, dtype=torch.float64))
+    assert np.isfinite(value).all()
+    assert np.isfinite(pull).all()
 
 
 def test_formulas_of_losses_are_set_as_mathematics():

@@ -12,6 +12,7 @@ from formulas import mathml
 
 import lossmith
 from lossmith.losses import LOSSES, ClassificationLoss
+from lossmith.losses.contract.needs_data import NeedsCounts
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "evidence" / "results" / "replication" / "over_tables.csv"
@@ -29,7 +30,7 @@ def loss_page(name: str, loss: type[ClassificationLoss], pictures: Mapping[str, 
         _marked(about["summary"]),
         _formula(about["summary"], about["words"]),
         images,
-        _CAPTION,
+        _CAPTION + (_COUNTED if issubclass(loss, NeedsCounts) else ""),
         "## When to use it",
         *(_marked(paragraph) for paragraph in about["words"]),
         "## In Python and on the command line",
@@ -71,6 +72,9 @@ loss = lossmith.make_loss("{name}")  # the same
 _CAPTION = """\
 Left the loss of one example of ten classes, by how far the target's logit is ahead of the others, which are equal; right how hard
 it pulls at that logit. Dashed: cross-entropy."""
+_COUNTED = (
+    " Each class has a tenth fewer training rows than the one before it, down to a tenth in all; the target is of the largest."
+)
 _COMPARED = """\
 ## Evidence
 

@@ -24,7 +24,7 @@ def draw(name: str, loss: ClassificationLoss, folder: Path) -> dict[str, str]:
     folder.mkdir(exist_ok=True)
     files = {scheme: folder / f"{name}-{scheme}.svg" for scheme in SCHEMES}
     margins = torch.linspace(-6, 12, 181, dtype=torch.float64)
-    curves, reference = _curves(loss, margins), _curves(lossmith.CrossEntropyLoss(), margins)
+    curves, reference = curves_of(loss, margins), curves_of(lossmith.CrossEntropyLoss(), margins)
     for scheme, file in files.items():
         picture = _picture(name, margins.numpy(), curves, reference, scheme)
         if not file.exists() or file.read_text(encoding="utf-8") != picture:
@@ -32,7 +32,7 @@ def draw(name: str, loss: ClassificationLoss, folder: Path) -> dict[str, str]:
     return {scheme: file.name for scheme, file in files.items()}
 
 
-def _curves(loss: ClassificationLoss, margins: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
+def curves_of(loss: ClassificationLoss, margins: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
     """Return value and pull where the target's logit is ahead of all others, which are 0, by the margins."""
     logits = torch.zeros(len(margins), CLASSES, dtype=torch.float64)
     logits[:, 0] = margins
