@@ -10,8 +10,11 @@ import random
 import resource
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import lossmith
 from lossmith.report import write_report
@@ -27,6 +30,16 @@ def empty(trial: Trial) -> dict[str, Any]:
     return {"accuracy": random.random(), "validation_accuracy": random.random()}  # noqa: S311 - seeded by the study
 
 
+def predicting(trial: Trial, rows: int) -> dict[str, Any]:
+    """Train nothing, and return the logits of so many test rows and ten classes."""
+    return {**empty(trial), "logits": np.random.randn(rows, 10), "labels": np.arange(rows) % 10}  # noqa: NPY002 - seeded, too
+
+
+def failing(trial: Trial) -> dict[str, Any]:
+    """Fail."""
+    raise ValueError(f"no GPU for {trial.name}")
+
+
 def main() -> None:
     """Run an empty study and print what it took."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -34,6 +47,8 @@ def main() -> None:
     parser.add_argument("--engine", default="local")
     parser.add_argument("--workers", type=int)
     parser.add_argument("--report", action="store_true", help="write the report, too")
+    parser.add_argument("--rows", type=int, default=0, help="test rows whose logits each trial returns")
+    parser.add_argument("--failing", action="store_true", help="trials that raise an error")
     options = parser.parse_args()
     cells = len(LOSSES) * len(NOISES)
     seeds = 20 if options.trials >= 2000 else 5
@@ -62,7 +77,7 @@ def main() -> None:
 def compare(options: argparse.Namespace, folder: Path, seeds: int, trials: int) -> lossmith.studies.Study:
     """Run a study of empty trials."""
     return lossmith.compare(
-        train=empty,
+        train=failing if options.failing else partial(predicting, rows=options.rows) if options.rows else empty,
         losses=LOSSES,
         noise=NOISES,
         seeds=seeds,

@@ -314,7 +314,10 @@ def test_a_run_that_diverged_at_once_is_measured_by_what_it_predicts(tmp_path):
             f"compare: metric must be one of {', '.join(METRICS)}, got 'acuracy'; did you mean 'accuracy'?",
         ),
         ({"tune": "rates"}, "compare: tune must be one of settings, parameters, got 'rates'; did you mean 'parameters'?"),
-        ({"class_weight": "even"}, "compare: class_weight must be one of none, balanced, got 'even'."),
+        (
+            {"class_weight": "even"},
+            "compare: class_weight must be one of none, balanced, effective or effective(BETA), got 'even'.",
+        ),
         ({"decays": -1}, "compare: decays must be >= 0, got -1.0."),
         ({"minutes": 0}, "compare: minutes must be a number > 0, got 0."),
         ({"trials": 0}, "compare: trials must be a whole number >= 1, got 0."),

@@ -1,5 +1,6 @@
 """Devices: their names, how many trials they take, and every step of training with fake CUDA tensors."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -52,3 +53,9 @@ def test_several_gpus_take_a_trial_each(monkeypatch):
     assert (engine.slots(), engine.slots(processes=2)) == (4, 2)
     assert LocalEngine(device=torch.device("cuda"), gpus=0.5).slots() == 8
     assert LocalEngine(device=torch.device("cuda", 1)).slots() == 1
+
+
+def test_one_file_decides_which_device_there_is():
+    source = Path(devices.__file__).parents[1]
+    asks = re.compile(r"(cuda|mps|xpu|accelerator)\.(is_available|device_count|current_device)|set_default_device|\.cuda\(")
+    assert [file for file in source.rglob("*.py") if asks.search(file.read_text())] == [Path(devices.__file__)]

@@ -25,8 +25,10 @@ from lossmith.studies.compare import planned
 from lossmith.studies.comparison import Comparison
 from lossmith.studies.design.given_settings import settings_from
 from lossmith.studies.design.tuned_ranges import read_tuned, written_tuned
+from lossmith.studies.own_training.own_replicate import failure_of
 from lossmith.studies.protocol.procedure import Procedure
 from lossmith.studies.protocol.replicates import Replicates
+from lossmith.studies.storage.store import Store
 from lossmith.training.learning_rate_schedules import Moment, make_learning_rate_schedule
 from lossmith.training.models.named_models import make_backbone
 from lossmith.training.own.trial import Trial, TrialStopped
@@ -230,9 +232,32 @@ def test_whatever_fails_there_is_an_answer_and_a_report(tmp_path, fails, advice)
         assert study.analyses
 
 
+def test_reasons_of_an_earlier_version_are_read(tmp_path):
+    study = compare(tmp_path, lambda trial: 1 / 0, noise=[0], losses=["ce"], seeds=1)
+    run = next(iter(study.store.finished()))
+    assert failure_of(run, study.store).startswith("ZeroDivisionError")
+    earlier = run._replace(seed=1)
+    study.store.set_meta("failures", {repr(tuple(earlier)): "no GPU"})
+    assert failure_of(earlier, study.store) == "no GPU"
+
+
 def test_noise_that_was_never_made_is_no_result(tmp_path):
     study = compare(tmp_path, lambda trial: {"accuracy": 0.9}, noise=[0.2], losses=["ce"])
     assert study.results.untrained.str.contains("never called trial.labels, so that the noise symmetric(0.2)", regex=False).all()
+
+
+def test_predictions_of_trials_that_will_never_count_are_not_stored(tmp_path, monkeypatch):
+    def train(trial):
+        return {**quick(trial), "validation_accuracy": trial.settings["value"] / 10}
+
+    kept, add = [], Store.add
+    monkeypatch.setattr(Store, "add", lambda store, runs, keep: kept.append(runs[0][0].run in keep) or add(store, runs, keep))
+    given = {"losses": ["ce"], "noise": [0], "seeds": 1, "trials": 5}
+    study = compare(tmp_path, train, tune={"value": [3, 1, 4, 2, 5]}, **given)
+    scores = [round(10 * score) for score in study.trials.sort_values("run").validation_accuracy]
+    assert sorted(scores) == [1, 2, 3, 4, 5]
+    assert kept == [score == max(scores[: place + 1]) for place, score in enumerate(scores)]
+    assert study.test_logits(int(study.results.run.iloc[0])).shape == (10, 3)
 
 
 def test_settings_need_something_to_be_chosen_by(tmp_path):

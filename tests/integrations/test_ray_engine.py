@@ -245,7 +245,7 @@ def test_gpus_are_for_ray_to_give(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_tasks_go_by_what_they_train(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names, remote = [], ray.remote
-    monkeypatch.setattr(ray, "remote", lambda **given: names.append(given.get("name")) or remote(**given))
+    monkeypatch.setattr(ray, "remote", lambda *what, **given: names.append(given.get("name")) or remote(*what, **given))
     common = {"losses": ["ce", "gce"], "noise": [0.2], "seeds": 1, "engine": "ray", "progress": False}
     lossmith.compare("digits", rates=[0.1], epochs=1, rows=100, output=tmp_path / "built-in", references=False, **common)
     assert "ce, gce, symmetric(0.2), replicate 0, runs: 2" in names

@@ -28,10 +28,10 @@ from lossmith.training.race import Race
 from lossmith.training.recipe import Run, Trained
 from lossmith.training.workers import OnProgress
 
-__all__ = ["FAILURES", "OwnReplicate", "failure_key"]
+__all__ = ["OwnReplicate", "failure_of"]
 
 FAILURES = "failures"
-"""Under which name the file of a study has the reasons why trials gave nothing."""
+"""Under which name the file of a study has the reason why a trial gave nothing, with the trial behind it."""
 _NOTHING_TO_CHOOSE_BY = (
     "train gave nothing to choose settings by: return validation_{metric}, or validation_logits with validation_labels,"
     " or report the accuracy on validation rows."
@@ -40,9 +40,22 @@ USUAL_SHARE = 0.25
 """Test rows for each row that is learnt from, where the function does not say: those of a split into five parts."""
 
 
-def failure_key(run: Run) -> str:
-    """Return by what a trial is found among those that failed."""
-    return repr(tuple(run))
+def _failure_name(run: Run) -> str:
+    """Return under which name the reason of a trial is stored; a name for each, as ten thousand trials may fail."""
+    return f"{FAILURES} {tuple(run)!r}"
+
+
+def failure_of(run: Run, store: Store) -> str:
+    """Return why a trial failed, or nothing.
+
+    Args:
+        run: The trial.
+        store: The study's file; one of an earlier version has all reasons under one name.
+
+    Returns:
+        A reason in one line.
+    """
+    return str(store.meta(_failure_name(run)) or (store.meta(FAILURES) or {}).get(repr(tuple(run)), ""))
 
 
 @dataclass
@@ -217,8 +230,7 @@ class OwnReplicate:
         return len(self.store.meta("data")["classes"])
 
     def _store_failure(self, trained: OwnTrained) -> None:
-        known = self.store.meta(FAILURES) or {}
-        self.store.set_meta(FAILURES, {**known, failure_key(trained.run): trained.failure})
+        self.store.set_meta(_failure_name(trained.run), trained.failure)
 
     def untrained(self, run: Stored, store: Store) -> str:
         """Return why a trial failed or looks untrained, or nothing.
@@ -230,7 +242,7 @@ class OwnReplicate:
         Returns:
             A reason in words.
         """
-        reason = (store.meta(FAILURES) or {}).get(failure_key(Run(*(run[name] for name in Run._fields))))
+        reason = failure_of(Run(*(run[name] for name in Run._fields)), store) if run["diverged"] else ""
         if reason:
             return f"{FAILED}{reason}"
         if run["diverged"]:

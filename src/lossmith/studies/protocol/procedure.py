@@ -83,6 +83,8 @@ class Procedure:
     turn: AbstractContextManager[object] = field(default_factory=Lock)
     """Whoever holds it measures and writes: replicates that are trained at the same time take turns."""
     tracking: Tracking = field(default_factory=Tracking)
+    _best: dict[Cell, Stored] = field(default_factory=dict)
+    """The best trial of each cell among those that were stored here: what comes after it and is worse will never count."""
 
     def run(self) -> None:
         """Do what is missing, and store which runs count."""
@@ -150,7 +152,7 @@ class Procedure:
         self.display.advance(progress.runs * (progress.epoch > 0) / (self.settings.recipe.epochs or progress.epochs))
 
     def _keep(self, stack: Sequence[Trained], *, beyond: bool) -> None:
-        """Store a stack, with the predictions of those that may count: the best of each cell."""
+        """Store a stack, with the predictions of those that may count: the best of each cell so far."""
         measured = []
         cells: dict[Cell, list[Stored]] = {}
         for trained in stack:
@@ -160,9 +162,12 @@ class Procedure:
             measured.append((trained, measures))
             flags = {"run": trained.run, "stopped": trained.stopped, "diverged": trained.diverged}
             cells.setdefault(trained.run.cell, []).append({**trained.run._asdict(), **measures, **flags})
-        finished = [trials for trials in cells.values() if not all(trial["stopped"] for trial in trials)]
+        for cell, trials in cells.items():
+            ended = [trial for trial in trials if not trial["stopped"]] + ([self._best[cell]] if cell in self._best else [])
+            if ended:
+                self._best[cell] = best_trial(ended)
         self.tracking.runs(measured)
-        self.store.add(measured, keep={best_trial(trials)["run"] for trials in finished})
+        self.store.add(measured, keep={best["run"] for best in self._best.values()})
         self.trainer.stored(self.store)
         self.display.store(len(measured))
 
