@@ -36,6 +36,28 @@ def test_every_row_is_in_one_split_and_every_class_is_divided_alike(counts, vali
                 assert (size > 0) == (share > 0)
 
 
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.integers(0, 40), min_size=2, max_size=8), st.sampled_from([0.1, 0.2, 0.25, 0.3, 0.5, 0.7]), st.integers(0, 3))
+def test_replicates_take_turns_in_testing_every_row(counts, test, rounds):
+    labels = np.repeat(np.arange(len(counts)), counts)
+    turns = int(1 / test)
+    replicates = range(rounds * turns, (rounds + 1) * turns)
+    tested = torch.cat([make_splits(labels, None, Shares(0.15, test), 3, replicate).test for replicate in replicates])
+    assert len(tested.unique()) == len(tested)
+    for label, count in enumerate(counts):
+        left_out = count - int((labels[tested.numpy()] == label).sum())
+        assert left_out == count if count <= 2 else left_out <= (1 - turns * test) * count + 1
+    first, next_round = (make_splits(labels, None, Shares(0.15, test), 3, turns * (rounds + more)) for more in (0, 1))
+    assert sum(counts) < 60 or not torch.equal(first.test, next_round.test)
+
+
+def test_replicates_shuffle_anew_where_the_test_split_is_given():
+    given = np.where(np.arange(100) < 20, "test", "").astype(object)
+    splits = [make_splits(np.arange(100) % 2, given, Shares(), 0, replicate) for replicate in range(6)]
+    assert all(one.test.tolist() == list(range(20)) for one in splits)
+    assert len({tuple(one.validation.tolist()) for one in splits}) == len(splits)
+
+
 def test_the_seed_decides():
     first, again, other = (load_data("iris", seed=seed) for seed in (0, 0, 1))
     assert first.fingerprint() == again.fingerprint()

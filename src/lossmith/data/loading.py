@@ -79,7 +79,7 @@ def load_data(
         validation_share: Share of the rows to divide that become the validation split, where the source has none.
         test_share: The same of the test split.
         seed: Decides which rows these are. Every class is divided in the same proportion.
-        replicate: Divides the same rows in another way for each number.
+        replicate: Divides the same rows in another way for each number; every five test all rows once, with the usual share.
         rows: How many rows to use at most, drawn in the proportions of classes; those marked as test are all used besides.
         imbalance: Makes a long tail of the training and validation rows: the ratio of the rarest class to the most frequent, in
             (0, 1], ``exponential(RATIO)`` or ``step(RATIO)``; test rows stay as they are.
@@ -116,7 +116,7 @@ def load_data(
     return _prepared(
         at_most(rows, with_labels(_together(_all_opened(parts, resize, folder), roles, name or _name(source))), seed),
         Shares(validation_share, test_share),
-        seed + replicate,
+        (seed, replicate),
         encoding or text,
         tail,
     )
@@ -145,9 +145,11 @@ def _checked_sides(resize: Any) -> int | tuple[int, int] | None:
     return (height, width) if len(sides) == 2 else height
 
 
-def _prepared(examples: Examples, shares: Shares, seed: int, text: str | TextEncoding, tail: LongTail | None) -> PreparedData:
+def _prepared(
+    examples: Examples, shares: Shares, drawn: tuple[int, int], text: str | TextEncoding, tail: LongTail | None
+) -> PreparedData:
     classes = classes_of(examples)
-    splits, left_out = long_tailed(make_splits(classes.labels, examples.split, shares, seed), classes.labels, tail, seed)
+    splits, left_out = long_tailed(make_splits(classes.labels, examples.split, shares, *drawn), classes.labels, tail, sum(drawn))
     if len(np.unique(classes.labels[splits.train])) < 2:
         raise ValueError(f"{examples.name}: training rows must have two classes at least, got {len(splits.train)} rows of one.")
     for name, rows, share in (("validation", splits.validation, shares.validation), ("test", splits.test, shares.test)):

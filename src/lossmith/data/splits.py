@@ -40,16 +40,19 @@ class Splits(NamedTuple):
     test: Tensor
 
 
-def make_splits(labels: IntArray, given: Array | None, shares: Shares, seed: int) -> Splits:
+def make_splits(labels: IntArray, given: Array | None, shares: Shares, seed: int, replicate: int = 0) -> Splits:
     """Divide the rows: as the source says, and at random within each class where it says nothing.
 
-    Rows that are marked for training give up the validation split, if there is none; and the test split likewise.
+    Rows that are marked for training give up the validation split, if there is none; and the test split likewise. Replicates come
+    in rounds: a round shuffles the rows once, and its replicates test on one part after another, so that with a fifth of the rows
+    for testing every five replicates test every row once. Drawn by themselves, five would leave a third of the rows untested.
 
     Args:
         labels: The class index of each row.
         given: The split of each row, as far as the source says, or None.
         shares: How large the missing splits are.
-        seed: Draws them.
+        seed: Shuffles the rows.
+        replicate: Says which part is tested.
 
     Returns:
         Row numbers of the three splits.
@@ -60,36 +63,38 @@ def make_splits(labels: IntArray, given: Array | None, shares: Shares, seed: int
     shares.check()
     split = np.full(len(labels), "", dtype=object) if given is None else given.copy()
     split[split == "train"] = ""
-    generator = np.random.default_rng(seed)
-    missing = {
-        name: share
-        for name, share in zip(("test", "validation"), (shares.test, shares.validation), strict=True)
-        if not np.any(split == name)
-    }
+    missing = Shares(*(0.0 if np.any(split == name) else share for name, share in zip(SPLITS[1:], shares, strict=True)))
+    # Without a test split to take turns with, every replicate is a round of its own.
+    turns = int(min(1 / missing.test, len(labels)) + 1e-9) if missing.test else 1
+    rounds, fold = divmod(replicate, max(1, turns))
+    generator = np.random.default_rng([seed, rounds])
     free = split == ""
     for label in np.unique(labels):
         rows = generator.permutation(np.flatnonzero((labels == label) & free))
-        start = 0
-        for name, count in _counts(len(rows), missing).items():
-            split[rows[start : start + count]] = name
-            start += count
+        for name, part in _parts(rows, missing, fold).items():
+            split[part] = name
     split[split == ""] = "train"
     return Splits(*(torch.from_numpy(np.flatnonzero(split == name)) for name in SPLITS))
 
 
-def _counts(rows: int, shares: dict[str, float]) -> dict[str, int]:
-    """Return how many rows of a class go where: one at least into each split, and none where training would be left without.
+def _parts(rows: IntArray, shares: Shares, fold: int) -> dict[str, IntArray]:
+    """Return the rows of a class that test and validate: the part whose turn it is, and those that come after it, in a circle.
 
-    >>> (
-    ...     _counts(100, {"test": 0.2, "validation": 0.15}),
-    ...     _counts(3, {"test": 0.2, "validation": 0.15}),
-    ...     _counts(2, {"test": 0.2, "validation": 0.15}),
-    ... )
-    ({'test': 20, 'validation': 15}, {'test': 1, 'validation': 1}, {'test': 0, 'validation': 0})
+    Where rows are so few that both are rounded up, training goes first; with two rows or one, all train.
+
+    >>> {name: part.tolist() for name, part in _parts(np.arange(10), Shares(0.15, 0.2), fold=4).items()}
+    {'test': [8, 9], 'validation': [0, 1]}
+    >>> [len(_parts(np.arange(3), Shares(0.15, 0.2), fold)["test"]) for fold in range(5)]
+    [1, 0, 1, 0, 1]
     """
-    if rows <= 2:
-        return dict.fromkeys(shares, 0)
-    counts = {name: max(1, int(share * rows + 0.5)) if share else 0 for name, share in shares.items()}
-    while sum(counts.values()) >= rows:  # both were rounded up
-        counts[max(counts, key=lambda name: counts[name])] -= 1
-    return counts
+    if len(rows) <= 2:
+        return {}
+    first, last = (_bound(part, shares.test, len(rows)) for part in (fold, fold + 1))
+    others = np.concatenate([rows[last:], rows[:first]])
+    validation = _bound(1, shares.validation, len(rows))
+    return {"test": rows[first:last], "validation": others[: min(validation, len(others) - 1)]}
+
+
+def _bound(parts: int, share: float, rows: int) -> int:
+    """Return how many rows so many parts have together; the first part has one at least, unless its share is 0."""
+    return max(int(parts * share * rows + 0.5), min(parts, 1)) if share else 0
