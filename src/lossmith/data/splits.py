@@ -13,6 +13,8 @@ __all__ = ["Shares", "Splits", "make_splits"]
 
 IntArray = np.ndarray[tuple[int], np.dtype[np.int64]]
 
+_MANY = 1e9  # the inverse of a share may be infinite
+
 
 class Shares(NamedTuple):
     """How large the splits are that a source does not have itself, as shares of the rows that are divided."""
@@ -65,8 +67,8 @@ def make_splits(labels: IntArray, given: Array | None, shares: Shares, seed: int
     split[split == "train"] = ""
     missing = Shares(*(0.0 if np.any(split == name) else share for name, share in zip(SPLITS[1:], shares, strict=True)))
     # Without a test split to take turns with, every replicate is a round of its own.
-    turns = int(min(1 / missing.test, len(labels)) + 1e-9) if missing.test else 1
-    rounds, fold = divmod(replicate, max(1, turns))
+    turns = int(min(1 / missing.test, _MANY) + 1e-9) if missing.test else 1
+    rounds, fold = divmod(replicate, turns)
     generator = np.random.default_rng([seed, rounds])
     free = split == ""
     for label in np.unique(labels):
