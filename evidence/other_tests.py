@@ -11,8 +11,8 @@ import pandas as pd
 from benchmarks.measure import markdown_table
 from evidence.replication import FIRST, LARGE, held
 from evidence.studies import Command, export, share
+from lossmith.statistics.differences.overlapping import INDEPENDENT, Overlap
 from lossmith.statistics.evidence import LEVEL
-from lossmith.statistics.overlapping import INDEPENDENT, Overlap
 from lossmith.statistics.summary import compare_to
 
 __all__ = ["claims_by_test", "counted_claims"]

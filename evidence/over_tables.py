@@ -12,7 +12,7 @@ from scipy import stats
 
 from benchmarks.measure import markdown_table
 from evidence.studies import Command, export
-from lossmith.statistics.paired_tests import holm
+from lossmith.statistics.differences.paired_tests import holm
 
 __all__ = ["over_tables"]
 

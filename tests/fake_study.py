@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lossmith.statistics.overlapping import Overlap
+from lossmith.statistics.differences.overlapping import Overlap
 from lossmith.statistics.recommendation import Recommendation
 from lossmith.studies.answer import answer_of
 from study_frames import results_frame

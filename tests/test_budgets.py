@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from lossmith.statistics.budgets import expected_best, expected_results, plateaus, tuning_curves, tuning_differences
-from lossmith.statistics.overlapping import Overlap
+from lossmith.statistics.differences.overlapping import Overlap
 from lossmith.statistics.trial_frames import score_error, usable_trials
 from study_frames import trials_frame
 

@@ -24,8 +24,8 @@ from evidence.studies import share
 from evidence.tables import MOST_ROWS, TARGET, made_tables
 from evidence.verdicts import DEPENDS, EVIDENCE, SILENT, STRONG, UNTRAINED, evidence_of, mean_differences, part_of, verdicts
 from lossmith import compare
+from lossmith.statistics.differences.overlapping import Overlap
 from lossmith.statistics.evidence import Evidence
-from lossmith.statistics.overlapping import Overlap
 
 NOISY = "symmetric(0.2)"
 

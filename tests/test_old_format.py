@@ -17,7 +17,7 @@ import torch
 from lossmith.command_line import main
 from lossmith.data import load_data
 from lossmith.report import write_report
-from lossmith.statistics.overlapping import Overlap
+from lossmith.statistics.differences.overlapping import Overlap
 from lossmith.studies import StoreError, analyse, compare, open_study
 from lossmith.studies.storage.old_format import OLD_PROTOCOL
 from lossmith.training.recipe import Cell

@@ -1,7 +1,6 @@
 """Replicates that share rows, against the literature's formulas, scikit-learn and simulated studies."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +8,9 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 from sklearn.metrics import balanced_accuracy_score, f1_score, log_loss, top_k_accuracy_score
 
-from lossmith.statistics.overlapping import Overlap, row_scores, row_variance, row_variance_of
-from lossmith.statistics.paired_tests import Difference, by_holm, holm, paired_difference, replicates_needed
+from lossmith.statistics.differences.luck import RowLuck, RowScores, row_luck, row_luck_of
+from lossmith.statistics.differences.overlapping import Overlap, row_scores
+from lossmith.statistics.differences.paired_tests import Difference, by_holm, holm, paired_difference, replicates_needed
 from lossmith.statistics.summary import compare_to, summarise
 from study_frames import results_frame
 
@@ -38,24 +38,28 @@ class TestCorrection:
         assert found.p == pytest.approx(2 * min(posterior.cdf(0), posterior.sf(0)))
         assert found.error == pytest.approx(scale)
 
-    def test_rows_add_their_variance(self):
+    def test_the_luck_of_rows_adds_and_explains(self):
         first, second = np.random.default_rng(0).normal(0.8, 0.05, (2, 6))
-        found = paired_difference(first, second, overlap_ratio=0.1, row_variance=0.0004)
-        assert found.error**2 == pytest.approx((1 / 6 + 0.1) * (first - second).var(ddof=1) + 0.0004)
+        variance = (first - second).var(ddof=1)
+        for explained in (0.0, variance / 3):
+            found = paired_difference(first, second, overlap_ratio=0.1, rows=RowLuck(mean=0.0004, replicate=explained))
+            assert found.error**2 == pytest.approx((1 / 6 + 0.1) * (variance - explained) + 0.0004)
+        steady = paired_difference(first, second, overlap_ratio=0.1, rows=RowLuck(mean=0.0004, replicate=2 * variance))
+        assert steady.error**2 == pytest.approx(0.0004)
 
     def test_equal_differences_are_no_surer_than_their_rows(self):
         second = np.array([0.5, 0.6, 0.7, 0.5, 0.6, 0.7, 0.5, 0.6])
-        plain, with_rows = (paired_difference(second + 0.1, second, row_variance=variance) for variance in (0.0, 0.01))
+        plain, with_rows = (paired_difference(second + 0.1, second, rows=RowLuck(variance)) for variance in (0.0, 0.01))
         assert plain.p == pytest.approx(2.0**-7)
         assert with_rows.p == pytest.approx(2 * stats.t.sf(1, 7))
-        assert paired_difference(second + 0.1, second, row_variance=1e-9).p == pytest.approx(2.0**-7)
+        assert paired_difference(second + 0.1, second, rows=RowLuck(1e-9)).p == pytest.approx(2.0**-7)
 
     @pytest.mark.parametrize("bad", [-0.1, np.nan])
     def test_bad_input(self, bad):
         with pytest.raises(ValueError, match=r"^paired_difference: overlap_ratio must be at least 0, got "):
             paired_difference(np.ones(2), np.ones(2), overlap_ratio=bad)
-        with pytest.raises(ValueError, match=r"^paired_difference: row_variance must be at least 0, got "):
-            paired_difference(np.ones(2), np.ones(2), row_variance=bad)
+        with pytest.raises(ValueError, match=r"^paired_difference: rows.mean must be at least 0, got "):
+            paired_difference(np.ones(2), np.ones(2), rows=RowLuck(bad))
         with pytest.raises(ValueError, match=r"^Overlap: ratio must be at least 0 and finite, got "):
             Overlap(bad)
 
@@ -76,7 +80,7 @@ class TestCorrection:
 class TestReplicatesNeeded:
     def test_reaches_the_power_by_simulation(self):
         found = Difference(5, 0.02, 0, 0, 0.02, 0.1)
-        needed = replicates_needed(found, overlap_ratio=0.05, row_variance=1e-6)
+        needed = replicates_needed(found, overlap_ratio=0.05, rows=RowLuck(1e-6, shared=1.0))
         rng = np.random.default_rng(0)
         # Draws of the differences share a part, as replicates that overlap do.
         shared = rng.normal(0, np.sqrt(0.05 * 0.02**2 + 1e-6), (20_000, 1))
@@ -97,7 +101,8 @@ class TestOneInterval:
     @given(DIFFERENCES, st.sampled_from([0.0, 0.3]), st.sampled_from([0.0, 0.5]), st.sampled_from([0.01, 0.05, 0.2]))
     def test_leaves_out_zero_where_holm_rejects(self, differences, ratio, variance, level):
         found = [
-            paired_difference(values, np.zeros(len(values)), overlap_ratio=ratio, row_variance=variance) for values in differences
+            paired_difference(values, np.zeros(len(values)), overlap_ratio=ratio, rows=RowLuck(variance, variance / 2))
+            for values in differences
         ]
         rejected = holm(np.array([one.p for one in found])) < level
         excludes = [one.low > 0 or one.high < 0 for one in by_holm(found, level)]
@@ -137,14 +142,12 @@ class TestOneInterval:
 
         def of_rows(loss, reference, noise):
             asked.append((loss, reference, noise))
-            return 1e-4
+            return RowLuck(1e-4)
 
         plain = compare_to(results, "ce")
-        corrected = compare_to(results, "ce", overlap=Overlap(0.25), row_variance=of_rows)
-        assert asked == [("a", "ce", "none"), ("a", "ce", "symmetric(0.4)")]
-        widths = [(frame["high"] - frame["low"]).to_numpy() for frame in (plain, corrected)]
-        expected = np.sqrt(1 + (0.25 + 1e-4 / plain["spread"] ** 2) * 5)
-        np.testing.assert_allclose(widths[1] / widths[0], expected)
+        corrected = compare_to(results, "ce", overlap=Overlap(0.25), luck_of_rows=of_rows)
+        assert set(asked) == {("a", "ce", "none"), ("a", "ce", "symmetric(0.4)")}
+        np.testing.assert_allclose(corrected["error"] ** 2, (1 / 5 + 0.25) * plain["spread"] ** 2 + 1e-4)
 
     def test_what_may_be_best_is_corrected_for_overlap(self):
         results = results_frame({"ce": [0.8], "a": [0.81]}, noise=["none"])
@@ -176,18 +179,37 @@ class TestRows:
             row_scores(metric, first[rows], labels[rows]).mean() - row_scores(metric, second[rows], labels[rows]).mean()
             for rows in drawn
         ]
-        ours = row_variance(*(row_scores(metric, one, labels) for one in (first, second)))
-        assert ours == pytest.approx(np.var(again), rel=0.3)
+        ours = row_luck(*([RowScores(np.arange(400), row_scores(metric, one, labels))] for one in (first, second)))
+        assert ours.mean == pytest.approx(ours.replicate) == pytest.approx(np.var(again), rel=0.3)
 
     def test_replicates_are_averaged_within_rows(self):
         rng = np.random.default_rng(0)
         first, second = (rng.random((2, 5, 100)) < 0.8).astype(float)
-        assert row_variance(first, second) == pytest.approx(stats.sem((first - second).mean(0)) ** 2)
-        assert row_variance(first[:, :1], second[:, :1]) == 0
+        rows = [[RowScores(np.arange(100), scores) for scores in one] for one in (first, second)]
+        luck = row_luck(*rows)
+        assert luck.mean == pytest.approx(stats.sem((first - second).mean(0)) ** 2)
+        assert luck.shared == pytest.approx(1)
+        assert luck.between == pytest.approx(0, abs=1e-15)
+        assert row_luck(*([RowScores(np.arange(1), np.ones(1))] for _ in range(2))) == RowLuck()
+
+    def test_rows_that_are_tested_in_turn_are_all_there_is(self):
+        # Five folds are one sample of all rows, in whatever replicates they are; three rounds of them are still the same rows.
+        rng = np.random.default_rng(0)
+        scores, folds = rng.normal(size=(3, 200)), [np.arange(200)[fold::5] for fold in range(5)]
+        nothing = [RowScores(rows, np.zeros(40)) for _ in scores for rows in folds]
+        one = row_luck([RowScores(rows, scores[0][rows]) for rows in folds], nothing[:5])
+        three = row_luck([RowScores(rows, each[rows]) for each in scores for rows in folds], nothing)
+        assert one.mean == pytest.approx(stats.sem(scores[0]) ** 2)
+        assert one.shared == 0
+        assert three.mean == pytest.approx(stats.sem(scores.mean(0)) ** 2)
+        assert three.shared == pytest.approx(3 * 5 / 105)  # of the 105 pairs of replicates 15 have the same rows
 
     def test_are_asked_for_once_and_paired_by_replicate(self):
         rng = np.random.default_rng(0)
-        right = {loss: {seed: (rng.random(50) < 0.8).astype(float) for seed in range(4)} for loss in ("ce", "gce")}
+        right = {
+            loss: {seed: RowScores(np.arange(50), (rng.random(50) < 0.8).astype(float)) for seed in range(4)}
+            for loss in ("ce", "gce")
+        }
         del right["gce"][2]
         asked = []
 
@@ -195,11 +217,11 @@ class TestRows:
             asked.append((loss, noise))
             return right[loss]
 
-        of_pair = row_variance_of(scores)
-        expected = row_variance(*(np.stack([right[loss][seed] for seed in (0, 1, 3)]) for loss in ("gce", "ce")))
+        of_pair = row_luck_of(scores)
+        expected = row_luck(*([right[loss][seed] for seed in (0, 1, 3)] for loss in ("gce", "ce")))
         assert of_pair("gce", "ce", "none") == of_pair("gce", "ce", "none") == expected
         assert asked == [("gce", "none"), ("ce", "none")]
-        assert row_variance_of(lambda loss, noise: {})("gce", "ce", "none") == 0
+        assert row_luck_of(lambda loss, noise: {})("gce", "ce", "none") == RowLuck()
 
     def test_a_class_without_rows(self):
         probabilities = np.eye(4)[[0, 1, 3, 3]]
@@ -210,15 +232,5 @@ class TestRows:
     def test_bad_input(self):
         with pytest.raises(ValueError, match=r"^row_scores: metric must be one of accuracy, .*, top5, got ece\.$"):
             row_scores("ece", np.ones((1, 1)), np.zeros(1, int))
-        with pytest.raises(
-            ValueError, match=r"^row_variance: both must have the same replicates and rows, got \(1, 2\) and \(1, 3\)"
-        ):
-            row_variance(np.ones(2), np.ones(3))
-
-
-def test_results_without_a_pair_keep_their_columns():
-    results = results_frame({"ce": [0.8], "a": [0.9]}, noise=["none"], seeds=1)
-    compared = compare_to(results, "ce", overlap=Overlap(0.2))
-    assert compared["pairs"].tolist() == [1]
-    assert compared[["low", "high", "p", "p_holm"]].isna().all(axis=None)
-    assert isinstance(compared, pd.DataFrame)
+        with pytest.raises(ValueError, match=r"^row_luck: both must have the same rows, got 2 and 3"):
+            row_luck(*([RowScores(np.arange(rows), np.ones(rows))] for rows in (2, 3)))

@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lossmith.statistics.differences.luck import RowLuck
+from lossmith.statistics.differences.overlapping import Overlap
 from lossmith.statistics.experience import Elsewhere, expected
-from lossmith.statistics.overlapping import Overlap
 from lossmith.statistics.recommendation import recommend
 from lossmith.statistics.summary import compare_to
 from lossmith.statistics.verdicts import (
@@ -71,7 +72,7 @@ class TestHeadline:
         assert advice.would_change[0] == (
             "More replicates of these rows would not show the lead of gce(q=0.7), if it is real: it takes more data."
         )
-        rows = recommend(results, row_variance=lambda loss, reference, noise: 0.01)
+        rows = recommend(results, luck_of_rows=lambda loss, reference, noise: RowLuck(mean=0.01))
         assert rows.loss == "ce"
 
     def test_losses_that_cannot_be_told_apart_are_named(self):

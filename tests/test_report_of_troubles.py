@@ -9,7 +9,7 @@ from lossmith.report.sections.learning_curves import _of_one_length
 from lossmith.report.sections.learning_rates import running_mean
 from lossmith.report.study_page import render_report, write_report
 from lossmith.report.table_cells import reference_cells, table_cells
-from lossmith.statistics.overlapping import Overlap
+from lossmith.statistics.differences.overlapping import Overlap
 from study_frames import results_frame
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lossmith.statistics.overlapping import Overlap
-from lossmith.statistics.paired_tests import paired_difference
+from lossmith.statistics.differences.overlapping import Overlap
+from lossmith.statistics.differences.paired_tests import paired_difference
 from lossmith.statistics.setting_dependence import RULES, setting_checks, what_it_hangs_on
 from study_frames import trials_frame
 

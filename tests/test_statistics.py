@@ -13,7 +13,13 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
-from lossmith.statistics.paired_tests import Difference, benjamini_hochberg, holm, paired_difference, replicates_needed
+from lossmith.statistics.differences.paired_tests import (
+    Difference,
+    benjamini_hochberg,
+    holm,
+    paired_difference,
+    replicates_needed,
+)
 from lossmith.statistics.ranking import conover, friedman, groups_not_told_apart, performance_profile, rank_losses
 from lossmith.statistics.several_studies import rank
 from lossmith.statistics.summary import best_loss, block_means, compare_to, summarise, usable_results

@@ -7,7 +7,7 @@ from typing import Protocol
 import pandas as pd
 
 from lossmith.report.table_cells import UNTRAINED, Cell, reference_cells, table_cells
-from lossmith.statistics.overlapping import INDEPENDENT, Overlap
+from lossmith.statistics.differences.overlapping import INDEPENDENT, Overlap
 from lossmith.statistics.wording import capitalised, counted, is_share, spoken
 
 __all__ = ["HasResults", "export_results", "latex_table", "markdown_table"]

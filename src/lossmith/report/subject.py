@@ -11,11 +11,13 @@ import pandas as pd
 
 from lossmith.report.colours import LIGHT
 from lossmith.statistics.budgets import plateaus
+from lossmith.statistics.differences.luck import LuckOfRows
 from lossmith.statistics.recommendation import Recommendation
 from lossmith.statistics.several_studies import RankedStudy
 from lossmith.statistics.untrained import untrained_losses
 from lossmith.statistics.wording import counted, percent
-from lossmith.studies.answer import AnsweringStudy, shared_rows_variance
+from lossmith.studies.answer import AnsweringStudy
+from lossmith.studies.luck_of_rows import luck_of_rows
 from lossmith.studies.study_analysis import Analysis
 
 __all__ = ["ReportedStudy", "Series", "Subject"]
@@ -160,9 +162,10 @@ class Subject:
         found = plateaus(self.trials, self.study.validation_rows, self.metric)
         return {(str(row.loss), str(row.noise)): float(row.share) for row in found.itertuples()}
 
-    def row_variance(self, loss: str, other: str, noise: str) -> float:
-        """Return what the test rows add to a difference, where replicates share them."""
-        return shared_rows_variance(self.study, loss, other, noise)
+    @cached_property
+    def luck_of_rows(self) -> LuckOfRows:
+        """What the luck of test rows has to do with each difference."""
+        return luck_of_rows(self.study)
 
     @property
     def differences(self) -> pd.DataFrame:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from lossmith.statistics.overlapping import INDEPENDENT, Overlap
+from lossmith.statistics.differences.overlapping import INDEPENDENT, Overlap
 from lossmith.statistics.summary import summarise
 from lossmith.statistics.untrained import untrained_losses
 from lossmith.statistics.wording import capitalised, is_share, spoken

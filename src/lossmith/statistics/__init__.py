@@ -6,8 +6,11 @@ from lossmith.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from lossmith.statistics.budgets import *
-    from lossmith.statistics.overlapping import *
-    from lossmith.statistics.paired_tests import *
+    from lossmith.statistics.differences.luck import *
+    from lossmith.statistics.differences.mean_error import *
+    from lossmith.statistics.differences.overlapping import *
+    from lossmith.statistics.differences.paired_tests import *
+    from lossmith.statistics.differences.pooled_spread import *
     from lossmith.statistics.ranking import *
     from lossmith.statistics.recommendation import *
     from lossmith.statistics.setting_dependence import *
@@ -19,8 +22,18 @@ __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "budgets": ["BUDGETS", "expected_best", "expected_results", "plateaus", "tuning_curves", "tuning_differences"],
-        "overlapping": ["INDEPENDENT", "Overlap", "RowVariance", "row_scores", "row_variance", "row_variance_of"],
-        "paired_tests": ["Difference", "benjamini_hochberg", "by_holm", "holm", "paired_difference", "replicates_needed"],
+        "differences.luck": ["NO_LUCK", "LuckOfRows", "RowLuck", "RowScores", "row_luck", "row_luck_of"],
+        "differences.mean_error": ["MeanError"],
+        "differences.overlapping": ["INDEPENDENT", "Overlap", "row_scores"],
+        "differences.paired_tests": [
+            "Difference",
+            "benjamini_hochberg",
+            "by_holm",
+            "holm",
+            "paired_difference",
+            "replicates_needed",
+        ],
+        "differences.pooled_spread": ["Spread", "pooled_spreads"],
         "ranking": ["Friedman", "Ranking", "conover", "friedman", "groups_not_told_apart", "performance_profile", "rank_losses"],
         "recommendation": ["Choice", "Recommendation", "recommend"],
         "setting_dependence": ["KEPT", "RULES", "Rule", "setting_checks", "what_it_hangs_on"],

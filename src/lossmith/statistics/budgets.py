@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lossmith.statistics.overlapping import INDEPENDENT, Overlap, RowVariance
+from lossmith.statistics.differences.luck import LuckOfRows
+from lossmith.statistics.differences.overlapping import INDEPENDENT, Overlap
 from lossmith.statistics.summary import compare_to
 from lossmith.statistics.trial_frames import CELL, is_near_best, usable_trials
 
@@ -116,7 +117,7 @@ def tuning_differences(
     *,
     confidence: float = 0.95,
     overlap: Overlap = INDEPENDENT,
-    row_variance: RowVariance | None = None,
+    luck_of_rows: LuckOfRows | None = None,
 ) -> pd.DataFrame:
     """Compare every loss with the baseline after as many trials, paired within replicates and corrected for the number of losses.
 
@@ -127,7 +128,7 @@ def tuning_differences(
         budgets: Numbers of trials.
         confidence: That of the intervals, in (0, 1).
         overlap: What replicates share.
-        row_variance: What the test rows add, where replicates share them.
+        luck_of_rows: What the luck of test rows has to do with each difference, where it is known.
 
     Returns:
         ``trials`` and the columns of :func:`lossmith.statistics.compare_to`. Empty where the baseline has no trial of weight.
@@ -137,7 +138,7 @@ def tuning_differences(
     """
     expected = expected_results(trials, metric, budgets)
     parts = [
-        compare_to(part, baseline, metric, confidence=confidence, overlap=overlap, row_variance=row_variance).assign(
+        compare_to(part, baseline, metric, confidence=confidence, overlap=overlap, luck_of_rows=luck_of_rows).assign(
             trials=budget
         )
         for budget, part in expected.groupby("trials")

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
+from lossmith.statistics.differences.luck import NO_LUCK
+from lossmith.statistics.differences.paired_tests import Difference, replicates_needed
 from lossmith.statistics.evidence import LEVEL, Evidence
-from lossmith.statistics.paired_tests import Difference, replicates_needed
 from lossmith.statistics.summary import best_loss, is_higher_better
 from lossmith.statistics.trial_frames import finished_trials, usable_trials
 from lossmith.statistics.wording import interval, is_share, listed, percent, spoken
@@ -61,12 +62,12 @@ def more_replicates(evidence: Evidence, noise: str) -> list[str]:
     if compared.empty or not compared["gain"].max() > 0:
         return []
     row = compared.loc[compared["gain"].idxmax()]
-    numbers = (float(row[name]) for name in ("difference", "low", "high", "spread", "p"))
-    found, lead = Difference(int(row["pairs"]), *numbers), f"the lead of {row['loss']}"
+    mean, low, high, spread, p = (float(row[name]) for name in ("difference", "low", "high", "spread", "p"))
+    found, lead = Difference(int(row["pairs"]), mean, low, high, spread, p), f"the lead of {row['loss']}"
     if not found.spread > 0:
         return [f"More replicates could show {lead}; how many cannot be told from these."]
-    of_rows = evidence.row_variance(str(row["loss"]), evidence.baseline, noise) if evidence.row_variance else 0.0
-    needed = replicates_needed(found, LEVEL / len(family), overlap_ratio=evidence.overlap.ratio, row_variance=of_rows)
+    of_rows = evidence.luck_of_rows(str(row["loss"]), evidence.baseline, noise) if evidence.luck_of_rows else NO_LUCK
+    needed = replicates_needed(found, LEVEL / len(family), overlap_ratio=evidence.overlap.ratio, rows=of_rows)
     if needed is None:
         return [f"More replicates of these rows would not show {lead}, if it is real: it takes more data."]
     return [f"About {max(needed, found.pairs + 1)} replicates would show {lead}, if it is real."]

@@ -6,7 +6,8 @@ from functools import cached_property
 
 import pandas as pd
 
-from lossmith.statistics.overlapping import INDEPENDENT, Overlap, RowVariance
+from lossmith.statistics.differences.luck import LuckOfRows
+from lossmith.statistics.differences.overlapping import INDEPENDENT, Overlap
 from lossmith.statistics.setting_dependence import setting_checks, what_it_hangs_on
 from lossmith.statistics.summary import COMPARED, compare_to, is_higher_better, usable_results
 from lossmith.statistics.untrained import did_fail, failed_losses, gave_something, untrained_losses
@@ -38,7 +39,7 @@ class Evidence:
     trials: pd.DataFrame | None = None
     references: pd.DataFrame | None = None
     overlap: Overlap = INDEPENDENT
-    row_variance: RowVariance | None = None
+    luck_of_rows: LuckOfRows | None = None
     validation_rows: int | None = None
 
     @cached_property
@@ -48,10 +49,10 @@ class Evidence:
 
     def compare(self, results: pd.DataFrame, reference: str, metric: str) -> pd.DataFrame:
         """Return :func:`compare_to` with what replicates share, and with ``gain``, positive where a loss is better."""
-        of_rows = self.row_variance if metric == self.metric else None
+        of_rows = self.luck_of_rows if metric == self.metric else None
         if reference not in set(usable_results(results, metric)["loss"]):
             return pd.DataFrame(columns=[*COMPARED, "gain"])
-        compared = compare_to(results, reference, metric, overlap=self.overlap, row_variance=of_rows)
+        compared = compare_to(results, reference, metric, overlap=self.overlap, luck_of_rows=of_rows)
         return compared.assign(gain=gains(compared, metric))
 
     def level(self, noise: str) -> pd.DataFrame:
@@ -93,7 +94,7 @@ class Evidence:
             return ""
         level = self.trials[self.trials["noise"] == noise]
         checks = setting_checks(
-            level, loss, self.baseline, self.metric, self.validation_rows, overlap=self.overlap, row_variance=self.row_variance
+            level, loss, self.baseline, self.metric, self.validation_rows, overlap=self.overlap, luck_of_rows=self.luck_of_rows
         )
         worst = what_it_hangs_on(checks, noise)
         return "" if worst is None else _setting_words(worst, loss, self.baseline, self.metric)

@@ -15,7 +15,7 @@ import pandas as pd
 from lossmith.statistics.evidence import Evidence
 from lossmith.statistics.wording import interval, listed, percent
 
-__all__ = ["FEWEST", "Elsewhere", "Expected", "Experience", "expected", "experience_lines", "honest_error"]
+__all__ = ["FEWEST", "Elsewhere", "Expected", "Experience", "expected", "experience_lines"]
 
 FEWEST = 10
 """Data sets that a spread can be told from well enough."""
@@ -104,29 +104,12 @@ def experience_lines(evidence: Evidence, noise: str, elsewhere: Elsewhere | None
     return [f"Together with {elsewhere.what}, {best} {said}: {told}, {chance}.{also}"]
 
 
-def honest_error(error: float, pairs: int) -> float:
-    """Return the standard deviation of the t distribution that a difference of few replicates has, which is wider than its error.
-
-    Args:
-        error: The standard error, estimated from the replicates.
-        pairs: How many replicates there are.
-
-    Returns:
-        The standard deviation; infinite for three replicates and fewer.
-
-    >>> honest_error(1.0, 10), honest_error(1.0, 3)
-    (1.1338934190276817, inf)
-    """
-    degrees = pairs - 1
-    return error * sqrt(degrees / (degrees - 2)) if degrees > 2 else float("inf")
-
-
 def _expectations(evidence: Evidence, noise: str, elsewhere: Elsewhere) -> dict[str, Expected]:
     level = evidence.differences[evidence.differences["noise"] == noise].set_index("loss")
     sound = set(evidence.sound(noise))
     return {
-        str(loss): expected(float(row["difference"]), honest_error(row["error"], row["pairs"]), elsewhere.differences[str(loss)])
+        str(loss): expected(float(row["difference"]), float(row["deviation"]), elsewhere.differences[str(loss)])
         for loss, row in level.iterrows()
-        if loss in sound and 0 < honest_error(row["error"], row["pairs"]) < float("inf")
+        if loss in sound and 0 < row["deviation"] < float("inf")
         if len(elsewhere.differences.get(str(loss), ())) >= FEWEST
     }

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lossmith.statistics.paired_tests import benjamini_hochberg
+from lossmith.statistics.differences.paired_tests import benjamini_hochberg
 
 __all__ = ["Friedman", "Ranking", "conover", "friedman", "groups_not_told_apart", "performance_profile", "rank_losses"]
 

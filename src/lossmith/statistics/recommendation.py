@@ -11,9 +11,10 @@ import pandas as pd
 from lossmith.lazy_names import imported
 from lossmith.losses import make_loss
 from lossmith.statistics.caveats import benefits, costs, edges, more_replicates, reference_ahead, uneven_classes, untried_noise
+from lossmith.statistics.differences.luck import LuckOfRows
+from lossmith.statistics.differences.overlapping import INDEPENDENT, Overlap
 from lossmith.statistics.evidence import Evidence
 from lossmith.statistics.experience import Experience, experience_lines
-from lossmith.statistics.overlapping import INDEPENDENT, Overlap, RowVariance
 from lossmith.statistics.summary import noise_as_is
 from lossmith.statistics.tuning_words import tuning_lines
 from lossmith.statistics.verdicts import DEPENDS, FAILED_BASELINE, NO_DIFFERENCE, NONE_BETTER, UNSTABLE, UNTRAINED, Choice, choose
@@ -129,7 +130,7 @@ def recommend(
     trials: pd.DataFrame | None = None,
     references: pd.DataFrame | None = None,
     overlap: Overlap = INDEPENDENT,
-    row_variance: RowVariance | None = None,
+    luck_of_rows: LuckOfRows | None = None,
     validation_rows: int | None = None,
     class_shares: Sequence[float] | None = None,
     noisy_labels: float | None = None,
@@ -149,7 +150,7 @@ def recommend(
         trials: ``Study.trials``, which tell how much tuning matters and whether an answer hangs on a setting.
         references: ``Study.references``: a row for each reference model, noise and replicate.
         overlap: What replicates share.
-        row_variance: What the test rows add to a difference, where replicates share them.
+        luck_of_rows: What the luck of test rows has to do with each difference, where it is known.
         validation_rows: How many rows chose among the trials; without it settings are not looked at.
         class_shares: Share of the rows that each class has.
         noisy_labels: Share of the labels of the data themselves that is known or estimated to be wrong.
@@ -165,7 +166,7 @@ def recommend(
     if results.empty:
         raise ValueError("recommend: there are no results; no run of the study has finished.")
     baseline = baseline if baseline in set(results["loss"]) else str(results["loss"].iloc[0])
-    evidence = Evidence(results, baseline, metric, trials, references, overlap, row_variance, validation_rows)
+    evidence = Evidence(results, baseline, metric, trials, references, overlap, luck_of_rows, validation_rows)
     levels = list(map(str, results["noise"].unique()))
     choices = [replace(choose(evidence, level), reference=reference_ahead(evidence, level)) for level in levels]
     told = _explained(evidence, choices, class_shares, noisy_labels)

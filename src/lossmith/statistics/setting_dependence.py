@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from lossmith.statistics.overlapping import INDEPENDENT, Overlap, RowVariance
-from lossmith.statistics.paired_tests import paired_difference
+from lossmith.statistics.differences.luck import NO_LUCK, LuckOfRows, RowLuck
+from lossmith.statistics.differences.overlapping import INDEPENDENT, Overlap
+from lossmith.statistics.differences.paired_tests import paired_difference
 from lossmith.statistics.trial_frames import finished_trials, is_near_best, usable_trials
 
 __all__ = ["KEPT", "RULES", "Rule", "setting_checks", "what_it_hangs_on"]
@@ -56,7 +57,7 @@ def setting_checks(
     rows: int,
     *,
     overlap: Overlap = INDEPENDENT,
-    row_variance: RowVariance | None = None,
+    luck_of_rows: LuckOfRows | None = None,
 ) -> pd.DataFrame:
     """Compare a loss with a reference where one of them takes another of its near-best settings, by every rule.
 
@@ -69,7 +70,7 @@ def setting_checks(
         metric: The column to compare by.
         rows: The number of validation rows.
         overlap: What replicates share.
-        row_variance: What the test rows add, where replicates share them.
+        luck_of_rows: What the luck of test rows has to do with each difference, where it is known.
 
     Returns:
         ``noise``, ``changed`` (the loss that takes another setting), ``rule``, ``replicates``, ``chosen`` (the mean difference
@@ -83,7 +84,7 @@ def setting_checks(
     checks: list[tuple[object, ...]] = []
     for noise, level in frame.groupby("noise", sort=False):
         mine, theirs = (_values_by_rule(level[level["loss"] == name], near) for name in (loss, reference))
-        of_rows = row_variance(loss, reference, str(noise)) if row_variance else 0.0
+        of_rows = luck_of_rows(loss, reference, str(noise)) if luck_of_rows else NO_LUCK
         for rule in RULES:
             for changed in (loss, reference):
                 pairs = pd.DataFrame(
@@ -121,8 +122,8 @@ def _values_by_rule(trials: pd.DataFrame, near: "pd.Series[bool]") -> pd.DataFra
     return pd.DataFrame({"chosen": chosen, **{rule.words: rule.values(good) for rule in RULES}})
 
 
-def _compared(pairs: pd.DataFrame, overlap: Overlap, of_rows: float) -> tuple[float, float, float, float]:
+def _compared(pairs: pd.DataFrame, overlap: Overlap, of_rows: RowLuck) -> tuple[float, float, float, float]:
     """Return the mean difference as chosen, and the one with other settings with its interval."""
     values = pairs["mine_changed"].to_numpy(), pairs["theirs_changed"].to_numpy()
-    changed = paired_difference(*values, overlap_ratio=overlap.ratio, row_variance=of_rows)
+    changed = paired_difference(*values, overlap_ratio=overlap.ratio, rows=of_rows)
     return float((pairs["mine"] - pairs["theirs"]).mean()), changed.mean, changed.low, changed.high

@@ -5,14 +5,16 @@ Runs of different losses are paired by noise and seed, which numbers the replica
 the same wrong labels and the same trials.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from lossmith.statistics.overlapping import INDEPENDENT, Overlap, RowVariance
-from lossmith.statistics.paired_tests import Difference, by_holm, holm, paired_difference
+from lossmith.statistics.differences.luck import NO_LUCK, LuckOfRows, RowLuck
+from lossmith.statistics.differences.overlapping import INDEPENDENT, Overlap
+from lossmith.statistics.differences.paired_tests import Difference, by_holm, holm, paired_difference
+from lossmith.statistics.differences.pooled_spread import Spread, pooled_spreads
 
 __all__ = [
     "COMPARED",
@@ -32,7 +34,7 @@ LOWER_IS_BETTER = frozenset({"nll", "ece", "brier", "memorised", "seconds"})
 # False-label accuracy is not among them: it is not a number in runs without a wrong label, diverged or not.
 SHARES_RIGHT = frozenset({"accuracy", "top5", "balanced_accuracy", "macro_f1", "validation_accuracy"})
 
-COMPARED = ("loss", "noise", "pairs", "difference", "low", "high", "spread", "error", "p", "p_holm")
+COMPARED = ("loss", "noise", "pairs", "difference", "low", "high", "spread", "error", "deviation", "p", "p_holm")
 """The columns of :func:`compare_to`."""
 
 _KEYS = ("loss", "noise", "seed")
@@ -100,7 +102,7 @@ def summarise(
     level: float = 0.05,
     *,
     overlap: Overlap = INDEPENDENT,
-    row_variance: RowVariance | None = None,
+    luck_of_rows: LuckOfRows | None = None,
 ) -> pd.DataFrame:
     """Return mean and standard error of every loss at every noise level, and which losses may be the best.
 
@@ -113,7 +115,7 @@ def summarise(
         metric: The column that is summarised.
         level: The p-value below which a loss is worse than the best.
         overlap: What replicates share.
-        row_variance: What the test rows add, where replicates share them.
+        luck_of_rows: What the luck of test rows has to do with each difference, where it is known.
 
     Returns:
         A row for each noise level and loss.
@@ -132,7 +134,7 @@ def summarise(
     frame = usable_results(results, metric)
     grouped = frame.groupby(["noise", "loss"], sort=False)["value"]
     summary = grouped.agg(runs="size", mean="mean", standard_error="sem").reset_index()
-    pairing = _Pairing(overlap, row_variance)
+    pairing = _Pairing(overlap, luck_of_rows)
     marks = [_marks(part, metric, level, pairing) for _, part in frame.groupby("noise", sort=False)]
     summary = summary.merge(pd.concat(marks), on=["noise", "loss"]) if marks else summary.assign(best=False, bold=False)
     return summary[["loss", "noise", "runs", "mean", "standard_error", "best", "bold"]]
@@ -165,14 +167,14 @@ def compare_to(
     *,
     confidence: float = 0.95,
     overlap: Overlap = INDEPENDENT,
-    row_variance: RowVariance | None = None,
+    luck_of_rows: LuckOfRows | None = None,
 ) -> pd.DataFrame:
     """Compare every other loss with a reference at every noise level.
 
     Columns: ``loss``, ``noise``, ``pairs``, ``difference`` (value minus reference), ``low`` and ``high``, ``spread``, ``error``
-    (the standard error that all of this is made of), ``p`` (two-sided) and ``p_holm``, corrected for the number of losses
-    compared at that noise level. The interval is corrected, too: it leaves out 0 where and only where ``p_holm`` is below
-    ``1 - confidence``. NaN where fewer than two replicates have both.
+    (the standard error), ``deviation`` (wider, where few replicates tell the error), ``p`` (two-sided) and ``p_holm``, corrected
+    for the number of losses compared at that noise level. The interval is corrected, too: it leaves out 0 where and only where
+    ``p_holm`` is below ``1 - confidence``. NaN where fewer than two replicates have both.
 
     Args:
         results: A row for each run.
@@ -180,7 +182,7 @@ def compare_to(
         metric: The column to compare by.
         confidence: That of the intervals, in (0, 1).
         overlap: What replicates share.
-        row_variance: What the test rows add, where replicates share them.
+        luck_of_rows: What the luck of test rows has to do with each difference, where it is known.
 
     Returns:
         A row for each noise level and other loss.
@@ -197,8 +199,9 @@ def compare_to(
     frame = usable_results(results, metric)
     if reference not in set(frame["loss"]):
         raise ValueError(f"compare_to: reference must be one of {', '.join(frame['loss'].unique())}, got {reference}.")
-    pairing = _Pairing(overlap, row_variance)
-    parts = [_compared(part, reference, 1 - confidence, pairing) for _, part in frame.groupby("noise", sort=False)]
+    pairing = _Pairing(overlap, luck_of_rows)
+    spreads = pairing.spreads(frame, reference)
+    parts = [_compared(part, reference, 1 - confidence, pairing, spreads) for _, part in frame.groupby("noise", sort=False)]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -235,13 +238,16 @@ def _may_be_best(difference: Difference, is_best: bool, runs: int, level: float)
     return runs > 1 and (is_best or difference.p > level)
 
 
-def _compared(frame: pd.DataFrame, reference: str, level: float, pairing: "_Pairing") -> pd.DataFrame:
+def _compared(
+    frame: pd.DataFrame, reference: str, level: float, pairing: "_Pairing", spreads: Mapping[tuple[str, str], Spread]
+) -> pd.DataFrame:
     """Compare the losses of one noise level."""
     wide, noise = frame.pivot(index="seed", columns="loss", values="value"), str(frame["noise"].iloc[0])
     others = [loss for loss in frame["loss"].unique() if loss != reference]
-    differences = by_holm([pairing.difference(wide, loss, reference, noise) for loss in others], level)
+    found = [pairing.difference(wide, loss, reference, noise, spreads.get((noise, loss))) for loss in others]
+    differences = by_holm(found, level)
     compared = pd.DataFrame(
-        [(one.pairs, one.mean, one.low, one.high, one.spread, one.error, one.p) for one in differences],
+        [(one.pairs, one.mean, one.low, one.high, one.spread, one.error, one.deviation, one.p) for one in differences],
         columns=list(COMPARED[2:-1]),
         dtype=float,
     ).astype({"pairs": int})
@@ -255,12 +261,28 @@ class _Pairing:
     """How two losses of the same replicates are compared."""
 
     overlap: Overlap
-    row_variance: RowVariance | None
+    luck_of_rows: LuckOfRows | None
 
-    def difference(self, wide: pd.DataFrame, loss: str, reference: str, noise: str) -> Difference:
+    def difference(self, wide: pd.DataFrame, loss: str, reference: str, noise: str, spread: Spread | None = None) -> Difference:
         """Compare two columns of a table of replicates x losses; without the reference there are no pairs."""
         if reference not in wide:
             return paired_difference(np.empty(0), np.empty(0))
-        of_rows = self.row_variance(loss, reference, noise) if self.row_variance and loss != reference else 0.0
         pair = wide[loss].to_numpy(), wide[reference].to_numpy()
-        return paired_difference(*pair, overlap_ratio=self.overlap.ratio, row_variance=of_rows)
+        return paired_difference(*pair, overlap_ratio=self.overlap.ratio, rows=self.luck(loss, reference, noise), spread=spread)
+
+    def luck(self, loss: str, reference: str, noise: str) -> RowLuck:
+        """Return the luck of rows in a difference; none where it is not known."""
+        return self.luck_of_rows(loss, reference, noise) if self.luck_of_rows and loss != reference else NO_LUCK
+
+    def spreads(self, frame: pd.DataFrame, reference: str) -> dict[tuple[str, str], Spread]:
+        """Return the spread of every difference to the reference, by noise and loss, where the luck of rows is known."""
+        if self.luck_of_rows is None:
+            return {}
+        wide = frame.pivot(index=["noise", "seed"], columns="loss", values="value")
+        differences = wide.drop(columns=reference).sub(wide[reference], axis=0).groupby("noise", sort=False)
+        found = differences.agg(["var", "count"]).stack("loss", future_stack=True).dropna()
+        keys = [(str(noise), str(loss)) for noise, loss in found.index]
+        own = [Spread(float(row["var"]), float(row["count"] - 1)) for _, row in found.iterrows()]
+        scales = [self.luck(loss, reference, noise).replicate for noise, loss in keys]
+        pooled = pooled_spreads(own, scales)
+        return {key: spread for key, spread, scale in zip(keys, pooled, scales, strict=True) if scale > 0}

@@ -45,7 +45,7 @@ def tuning_lines(evidence: Evidence, headline: str, loss: str) -> list[str]:
         budgets,
         confidence=1 - level,
         overlap=evidence.overlap,
-        row_variance=evidence.row_variance,
+        luck_of_rows=evidence.luck_of_rows,
     )
     several = found["noise"].nunique() > 1
     lines = []

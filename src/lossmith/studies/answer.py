@@ -10,35 +10,29 @@ import pandas as pd
 
 from lossmith.statistics.caveats import guessing
 from lossmith.statistics.experience import Elsewhere, Experience
-from lossmith.statistics.overlapping import Overlap, row_scores, row_variance
 from lossmith.statistics.recommendation import Recommendation, recommend
 from lossmith.statistics.untrained import gave_something
 from lossmith.statistics.wording import percent
 from lossmith.studies.design.settings import CLEAN, Settings
+from lossmith.studies.luck_of_rows import StudyOfRows, luck_of_rows
 from lossmith.theory.studied.loss_map import BASELINE, KINDS, shipped_map
 
-__all__ = ["AnsweringStudy", "answer_of", "shared_rows_variance"]
+__all__ = ["AnsweringStudy", "answer_of"]
 
 SAME_SHARE = 0.03
 """Shares of wrong labels that are as good as the same, as rows are whole; another share is another question."""
 STUDIED_NOISE = (CLEAN, "symmetric")
 
 
-class AnsweringStudy(Protocol):
+class AnsweringStudy(StudyOfRows, Protocol):
     """A study, as far as its answer needs one."""
 
     settings: Settings
 
     @property
-    def results(self) -> pd.DataFrame: ...  # noqa: D102 - as Study has them
-    @property
-    def trials(self) -> pd.DataFrame: ...  # noqa: D102
+    def trials(self) -> pd.DataFrame: ...  # noqa: D102 - as Study has them
     @property
     def references(self) -> pd.DataFrame: ...  # noqa: D102
-    @property
-    def metric(self) -> str: ...  # noqa: D102
-    @property
-    def overlap(self) -> Overlap: ...  # noqa: D102
     @property
     def validation_rows(self) -> int: ...  # noqa: D102
     @property
@@ -49,8 +43,6 @@ class AnsweringStudy(Protocol):
     def caution(self) -> str: ...  # noqa: D102
     @property
     def unfinished(self) -> str: ...  # noqa: D102
-    def test_labels(self, seed: int = 0) -> np.ndarray: ...  # noqa: D102
-    def test_probabilities(self, run: int) -> np.ndarray: ...  # noqa: D102
 
 
 def answer_of(study: AnsweringStudy) -> Recommendation:
@@ -74,7 +66,7 @@ def answer_of(study: AnsweringStudy) -> Recommendation:
         trials=study.trials if study.settings.searched else None,
         references=study.references,
         overlap=study.overlap,
-        row_variance=lambda loss, other, noise: shared_rows_variance(study, loss, other, noise),
+        luck_of_rows=luck_of_rows(study),
         validation_rows=study.validation_rows,
         class_shares=(np.bincount(labels, minlength=len(study.classes)) / max(1, len(labels))).tolist(),
         noisy_labels=_share_of_wrong_labels(study),
@@ -114,27 +106,3 @@ def _share_of_wrong_labels(study: AnsweringStudy) -> float | None:
     results = study.results
     own = results.loc[results["noise"] == CLEAN, "noise_rate"]
     return float(own.mean()) if len(own) and own.mean() > 0 else None
-
-
-def shared_rows_variance(study: AnsweringStudy, loss: str, other: str, noise: str) -> float:
-    """Return what other test rows would add to the variance of a mean difference, where all replicates share theirs.
-
-    Args:
-        study: One that has results.
-        loss: One of its losses.
-        other: What it is compared with.
-        noise: One of its noises.
-
-    Returns:
-        A variance; 0 where replicates draw their test rows.
-    """
-    if not study.overlap.rows:
-        return 0.0
-    results = gave_something(study.results)
-    at_noise = results[results["noise"] == noise].set_index(["loss", "seed"])["run"]
-    seeds = [seed for seed in at_noise.index.unique("seed") if (loss, seed) in at_noise and (other, seed) in at_noise]
-    scores = [
-        [row_scores(study.metric, study.test_probabilities(int(at_noise[name, seed])), study.test_labels(seed)) for seed in seeds]
-        for name in (loss, other)
-    ]
-    return row_variance(np.array(scores[0]), np.array(scores[1])) if seeds else 0.0

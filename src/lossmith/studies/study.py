@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from lossmith.data import PreparedData
-from lossmith.statistics.overlapping import Overlap
+from lossmith.statistics.differences.overlapping import Overlap
 from lossmith.statistics.recommendation import Recommendation
 from lossmith.statistics.wording import counted
 from lossmith.studies.answer import answer_of

@@ -70,7 +70,7 @@ def _drawings(subject: Subject, panels: list[Panel], x: Axis, y: Axis) -> Markup
 
 def _tables(subject: Subject, curves: pd.DataFrame, noises: list[str]) -> dict[str, Markup]:
     compared = tuning_differences(
-        subject.trials, subject.baseline, subject.metric, overlap=subject.study.overlap, row_variance=subject.row_variance
+        subject.trials, subject.baseline, subject.metric, overlap=subject.study.overlap, luck_of_rows=subject.luck_of_rows
     ).set_index(["noise", "loss", "trials"])
     means = curves.set_index(["noise", "loss", "trials"])["mean"]
     return {subject.noise_title(noise): _table(subject, means, compared, noise) for noise in noises}

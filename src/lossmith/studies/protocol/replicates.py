@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from lossmith.data import PreparedData
-from lossmith.statistics.overlapping import Overlap
+from lossmith.statistics.differences.overlapping import Overlap
 from lossmith.studies.brought import read_data
 from lossmith.studies.design.settings import Settings
 from lossmith.training.seeds import derived_seed

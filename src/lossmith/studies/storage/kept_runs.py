@@ -61,6 +61,35 @@ class KeptRuns:
     def _test_labels(self) -> dict[int, np.ndarray]:
         return {}
 
+    def test_rows(self, seed: int = 0) -> np.ndarray:
+        """Return the row numbers of the test split of a replicate.
+
+        Args:
+            seed: The replicate.
+
+        Returns:
+            A number for each row, in the order of :meth:`test_labels`.
+
+        Raises:
+            StoreError: If the replicate has not begun, or its rows are damaged.
+        """
+        labels, stored = self.test_labels(seed), self.store.replicate(seed)
+        with self.store.explained(f"table replicate, seed {seed}"):
+            if stored is None or len(np.unique(stored.test)) != len(labels):
+                raise ValueError(f"test rows must be different ones, a row for each of the {len(labels)} labels")
+        return stored.test
+
+    def has_predictions(self, run: int) -> bool:
+        """Return whether the predictions of a run are kept; a training of the user's own may return measures alone.
+
+        Args:
+            run: The number of the run, as in :attr:`results`.
+
+        Returns:
+            Whether :meth:`test_probabilities` has them.
+        """
+        return bool(self.store.kept(run) & {"logits", "probabilities"})
+
     def _rows_of(self, run: int) -> int:
         """Return how many rows the test split of a run's replicate has."""
         return len(self.test_labels(self.store.seed_of(run)))

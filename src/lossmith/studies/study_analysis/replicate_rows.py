@@ -11,7 +11,6 @@ from itertools import combinations
 
 import numpy as np
 
-from lossmith.studies.storage.stored_content import StoreError
 from lossmith.studies.study import Study
 
 __all__ = ["FEWEST_SHARED", "ReplicateRows"]
@@ -37,13 +36,15 @@ class ReplicateRows:
         Returns:
             Two arrays of equal length.
         """
-        _, own, others = np.intersect1d(self._rows(first), self._rows(second), assume_unique=True, return_indices=True)
+        _, own, others = np.intersect1d(
+            self.study.test_rows(first), self.study.test_rows(second), assume_unique=True, return_indices=True
+        )
         return own, others
 
     @cached_property
     def are_same(self) -> bool:
         """Whether all have the same test rows, or there is one replicate only."""
-        return all(np.array_equal(self._rows(first), self._rows(second)) for first, second in self._pairs)
+        return all(np.array_equal(self.study.test_rows(first), self.study.test_rows(second)) for first, second in self._pairs)
 
     @cached_property
     def are_comparable(self) -> bool:
@@ -72,12 +73,3 @@ class ReplicateRows:
         """The fewest and the most rows that two replicates share."""
         counts = [len(self.shared(*pair)[0]) for pair in self._pairs]
         return min(counts), max(counts)
-
-    def _rows(self, seed: int) -> np.ndarray:
-        stored = self.study.store.replicate(seed)
-        if stored is None:
-            raise StoreError(f"{self.study.store.file} has no replicate {seed}.")
-        with self.study.store.explained(f"table replicate, seed {seed}"):
-            if len(stored.test) != len(stored.labels) or len(np.unique(stored.test)) != len(stored.test):
-                raise ValueError(f"test rows must be different ones, a row for each of the {len(stored.labels)} labels")
-        return stored.test

@@ -4,16 +4,12 @@ Replicates draw their splits from the same data, so that they agree with one ano
 independent runs would be too sure of itself.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
-__all__ = ["INDEPENDENT", "Overlap", "RowVariance", "row_scores", "row_variance", "row_variance_of"]
-
-RowVariance = Callable[[str, str, str], float]
-"""From loss, reference and noise to the variance that other test rows would give their mean difference."""
+__all__ = ["INDEPENDENT", "Overlap", "row_scores"]
 
 _TOP = 5
 
@@ -72,55 +68,6 @@ def row_scores(metric: str, probabilities: np.ndarray, labels: np.ndarray) -> np
     if metric not in scores:
         raise ValueError(f"row_scores: metric must be one of {', '.join(scores)}, got {metric}.")
     return scores[metric](np.asarray(probabilities, np.float64), np.asarray(labels))
-
-
-def row_variance(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the variance of a mean difference over draws of the test rows, from scores of the same rows in every replicate.
-
-    The differences of a row are averaged over the replicates, so that what varies between rows is the rows' own. What is left of
-    the luck of training makes the result a little too large, never too small.
-
-    Args:
-        first: ``(replicates, rows)``, the :func:`row_scores` of a loss.
-        second: The same of what it is compared with.
-
-    Returns:
-        The variance of the mean over the rows; 0 for fewer than two rows, which tell none.
-
-    Raises:
-        ValueError: If the shapes differ.
-
-    >>> row_variance(np.array([[1.0, 1.0, 0.0, 1.0]]), np.array([[1.0, 0.0, 0.0, 1.0]]))
-    0.0625
-    """
-    first, second = np.atleast_2d(np.asarray(first, np.float64)), np.atleast_2d(np.asarray(second, np.float64))
-    if first.shape != second.shape:
-        raise ValueError(f"row_variance: both must have the same replicates and rows, got {first.shape} and {second.shape}.")
-    differences = (first - second).mean(0)
-    return float(differences.var(ddof=1) / len(differences)) if len(differences) > 1 else 0.0
-
-
-def row_variance_of(scores: Callable[[str, str], Mapping[int, np.ndarray]]) -> RowVariance:
-    """Return the function that comparisons ask for the variance of test rows, from the scores of rows.
-
-    Args:
-        scores: From loss and noise to the :func:`row_scores` of every replicate, by its number. It is asked once for each.
-
-    Returns:
-        From loss, reference and noise to :func:`row_variance` over the replicates that both have; 0 where they have none.
-
-    >>> rows = {"ce": np.array([1.0, 0.0, 0.0, 1.0]), "gce": np.array([1.0, 1.0, 0.0, 1.0])}
-    >>> row_variance_of(lambda loss, noise: {0: rows[loss]})("gce", "ce", "none")
-    0.0625
-    """
-    known = cache(scores)
-
-    def of_pair(loss: str, reference: str, noise: str) -> float:
-        first, second = known(loss, noise), known(reference, noise)
-        both = [seed for seed in first if seed in second]
-        return row_variance(np.stack([first[seed] for seed in both]), np.stack([second[seed] for seed in both])) if both else 0.0
-
-    return of_pair
 
 
 def _recalls(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -2,11 +2,14 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from math import sqrt
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import stats
+
+from lossmith.statistics.differences.luck import NO_LUCK, RowLuck
+from lossmith.statistics.differences.mean_error import MeanError
+from lossmith.statistics.differences.pooled_spread import Spread
 
 __all__ = [
     "Difference",
@@ -35,7 +38,18 @@ class Difference:
     p: float
     """Two-sided, not corrected; NaN with fewer than two pairs."""
     error: float = _UNKNOWN
-    """Standard error of the mean, all corrections included: interval and p-value are made of it."""
+    """Standard error of the mean, all corrections included."""
+    law: MeanError | None = field(default=None, repr=False, compare=False)
+    """How far the mean may be from the truth: interval and p-value are made of it; where there is none, as in a t-test."""
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the mean, wider than its error where few replicates tell it; NaN with fewer than two."""
+        return self._law.deviation if self.error > 0 else self.error
+
+    @property
+    def _law(self) -> MeanError:
+        return self.law or MeanError(0.0, 1.0, self.error**2, 0.0, self.pairs - 1)
 
     def at(self, confidence: float) -> "Difference":
         """Return the same difference with an interval of another confidence, in (0, 1).
@@ -45,7 +59,7 @@ class Difference:
         """
         if not self.error > 0:
             return self
-        half = float(stats.t.ppf((1 + confidence) / 2, self.pairs - 1)) * self.error
+        half = self._law.half_width(confidence)
         return replace(self, low=self.mean - half, high=self.mean + half)
 
 
@@ -53,14 +67,17 @@ def paired_difference(
     values: np.ndarray,
     reference: np.ndarray,
     confidence: float = 0.95,
+    *,
     overlap_ratio: float = 0.0,
-    row_variance: float = 0.0,
+    rows: RowLuck = NO_LUCK,
+    spread: Spread | None = None,
 ) -> Difference:
-    """Return the difference ``values - reference`` of paired runs, by a paired t-test and its interval.
+    """Return the difference ``values - reference`` of paired runs with its interval.
 
     Replicates that draw their splits from the same rows are not independent. By Nadeau and Bengio the variance of the mean of
-    ``J`` differences with variance ``s^2`` is ``(1/J + overlap_ratio) s^2``; the t distribution keeps ``J - 1`` degrees of
-    freedom. What other test rows would have changed is ``row_variance``, which adds to it.
+    ``J`` differences with variance ``s^2`` is ``(1/J + overlap_ratio) s^2``, by a t-test with ``J - 1`` degrees of freedom. Where
+    the scores of test rows are known, their part of it is taken from them, and only what replicates differ by beyond that is
+    treated so, see :class:`lossmith.statistics.differences.mean_error.MeanError`.
 
     Pairs with a NaN are left out. Where all differences are the same number there is no spread to compare with: the t-test would
     call any such difference certain, even from two replicates. All that the data can say is that all ``J`` signs agree, which
@@ -72,14 +89,15 @@ def paired_difference(
         reference: The same of what is compared with, in the same order.
         confidence: That of the interval, in (0, 1).
         overlap_ratio: Test rows to training rows where replicates draw both from the same rows, see
-            :class:`lossmith.statistics.overlapping.Overlap`; 0 for independent replicates.
-        row_variance: Variance of the mean difference over draws of the test rows, where replicates share these; else 0.
+            :class:`lossmith.statistics.differences.overlapping.Overlap`; 0 for independent replicates.
+        rows: The luck of the test rows in the difference.
+        spread: The variance between replicates, where more than these differences tell it.
 
     Returns:
         Mean, interval, spread, p-value and standard error.
 
     Raises:
-        ValueError: If the ratio or the variance is negative.
+        ValueError: If the ratio or a variance of rows is negative.
 
     >>> difference = paired_difference(np.array([0.91, 0.90, 0.93]), np.array([0.88, 0.89, 0.90]))
     >>> print(f"{difference.mean:.4f} from {difference.low:.4f} to {difference.high:.4f}, p = {difference.p:.3f}")
@@ -87,26 +105,35 @@ def paired_difference(
     >>> paired_difference(np.array([0.9]), np.array([0.8])).p
     nan
     """
-    for name, number in (("overlap_ratio", overlap_ratio), ("row_variance", row_variance)):
+    for name, number in (("overlap_ratio", overlap_ratio), ("rows.mean", rows.mean), ("rows.between", rows.between)):
         if not number >= 0:
             raise ValueError(f"paired_difference: {name} must be at least 0, got {number}.")
-    values, reference = np.asarray(values, np.float64), np.asarray(reference, np.float64)
-    both = np.isfinite(values) & np.isfinite(reference)
-    differences = (values - reference)[both]
+    differences = _paired(values, reference)
     pairs = len(differences)
     mean = float(differences.mean()) if pairs else _UNKNOWN
     if pairs < 2:
         return Difference(pairs, mean, _UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN)
-    spread = float(differences.std(ddof=1))
+    deviation = float(differences.std(ddof=1)) if np.ptp(differences) else 0.0
+    told = spread or Spread(deviation**2, pairs - 1)
+    law = MeanError(rows.mean, 1 / pairs + overlap_ratio, told.variance, rows.between, told.freedom)
+    if deviation == 0 and spread is None:
+        law = MeanError(0.0, 1.0, max(rows.mean, _variance_of_equal_signs(mean, pairs)), 0.0, pairs - 1)
+    return Difference(pairs, mean, mean, mean, deviation, law.p(mean), law.standard, law).at(confidence)
+
+
+def _paired(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """Return the differences of pairs without a NaN, all the same number where only rounding sets them apart."""
+    values, reference = np.asarray(values, np.float64), np.asarray(reference, np.float64)
+    both = np.isfinite(values) & np.isfinite(reference)
+    differences: np.ndarray = (values - reference)[both]
+    if not len(differences):
+        return differences
     # Subtraction rounds, which leaves differences that are equal in truth apart by a few units in the last place.
     rounding = 4 * np.finfo(np.float64).eps * float(max(np.abs(values[both]).max(), np.abs(reference[both]).max()))
-    if spread <= rounding:
-        spread, mean = 0.0, mean if abs(mean) > rounding else 0.0
-        error = max(sqrt(row_variance), _error_of_equal_signs(mean, pairs))
-    else:
-        error = sqrt((1 / pairs + overlap_ratio) * spread**2 + row_variance)
-    p = 2 * float(stats.t.sf(abs(mean) / error, pairs - 1)) if error > 0 else 1.0
-    return Difference(pairs, mean, mean, mean, spread, p, error).at(confidence)
+    if len(differences) > 1 and differences.std(ddof=1) <= rounding:
+        mean = float(differences.mean())
+        return np.full_like(differences, mean if abs(mean) > rounding else 0.0)
+    return differences
 
 
 def holm(p: np.ndarray) -> np.ndarray:
@@ -178,12 +205,12 @@ def replicates_needed(
     most: int = 1000,
     *,
     overlap_ratio: float = 0.0,
-    row_variance: float = 0.0,
+    rows: RowLuck = NO_LUCK,
 ) -> int | None:
     """Return how many replicates would show a difference of this size and spread, if it is real, with the given power.
 
     None where it cannot be told, or where even ``most`` would not do: with overlapping rows the error of the mean does not go
-    to 0 however many replicates there are.
+    to 0 however many replicates there are. Further replicates lessen the luck of rows until all have been tested once.
 
     Args:
         difference: What was found so far.
@@ -191,7 +218,7 @@ def replicates_needed(
         power: How often it is to be reached, in (0, 1).
         most: The number of replicates to give up at.
         overlap_ratio: As in :func:`paired_difference`.
-        row_variance: As in :func:`paired_difference`.
+        rows: As in :func:`paired_difference`.
 
     Returns:
         The number of replicates, at least 2.
@@ -202,19 +229,22 @@ def replicates_needed(
     """
     if not difference.spread > 0 or difference.mean == 0:
         return None
+    all_tested = 1 + 1 / overlap_ratio if overlap_ratio and not rows.shared else 0.0
+    told = difference.law.freedom / (difference.pairs - 1) if difference.law else 1.0
 
     def shows(pairs: int) -> bool:
-        error = sqrt((1 / pairs + overlap_ratio) * difference.spread**2 + row_variance)
-        threshold = stats.t.ppf(1 - level / 2, pairs - 1)
-        return bool(stats.nct.sf(threshold, pairs - 1, abs(difference.mean) / error) >= power)
+        known = rows.mean * difference.pairs / min(max(pairs, difference.pairs), max(all_tested, difference.pairs))
+        law = MeanError(known, 1 / pairs + overlap_ratio, difference.spread**2, rows.between, told * (pairs - 1))
+        threshold = law.half_width(1 - level) / law.standard
+        return bool(stats.nct.sf(threshold, law.freedom, abs(difference.mean) / law.standard) >= power)
 
     needed = bisect_left(range(2, most + 1), x=True, key=shows) + 2  # power grows with the number of pairs
     return needed if needed <= most else None
 
 
-def _error_of_equal_signs(mean: float, pairs: int) -> float:
-    """Return the standard error with which a t-test has the p-value of ``pairs`` equal signs, ``2^(1 - pairs)``."""
-    return abs(mean) / float(stats.t.isf(2.0**-pairs, pairs - 1))
+def _variance_of_equal_signs(mean: float, pairs: int) -> float:
+    """Return the squared error with which a t-test has the p-value of ``pairs`` equal signs, ``2^(1 - pairs)``."""
+    return (mean / float(stats.t.isf(2.0**-pairs, pairs - 1))) ** 2
 
 
 def _corrected(p: np.ndarray, correct: Callable[[np.ndarray, int], np.ndarray]) -> np.ndarray:

@@ -1,0 +1,65 @@
+"""The luck of test rows in the differences of a study, from the predictions that it keeps."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+
+from lossmith.statistics.differences.luck import NO_LUCK, LuckOfRows, RowLuck, RowScores, row_luck_of
+from lossmith.statistics.differences.overlapping import Overlap, row_scores
+from lossmith.statistics.wording import is_share
+
+__all__ = ["StudyOfRows", "luck_of_rows"]
+
+_MEANS_OF_ROWS = ("nll", "brier")
+
+
+class StudyOfRows(Protocol):
+    """A study, as far as its test rows are concerned."""
+
+    @property
+    def results(self) -> pd.DataFrame: ...  # noqa: D102 - as Study has them
+    @property
+    def metric(self) -> str: ...  # noqa: D102
+    @property
+    def overlap(self) -> Overlap: ...  # noqa: D102
+    def test_labels(self, seed: int = 0) -> np.ndarray: ...  # noqa: D102
+    def test_rows(self, seed: int = 0) -> np.ndarray: ...  # noqa: D102
+    def test_probabilities(self, run: int) -> np.ndarray: ...  # noqa: D102
+    def has_predictions(self, run: int) -> bool: ...  # noqa: D102
+
+
+def luck_of_rows(study: StudyOfRows) -> LuckOfRows:
+    """Return the function that tells the luck of rows in every difference of a study; nothing is read before it is asked.
+
+    Args:
+        study: One that has results.
+
+    Returns:
+        From loss, reference and noise to the luck of rows; none where predictions are not kept, as of trainings of the user's own
+        that return measures alone, or where it is not known which rows were tested.
+    """
+
+    def scores(loss: str, noise: str) -> Mapping[int, RowScores]:
+        results = study.results
+        runs = results[(results["loss"] == loss) & (results["noise"] == noise)].set_index("seed")["run"]
+        if not (is_share(study.metric) or study.metric in _MEANS_OF_ROWS) or not all(map(study.has_predictions, runs)):
+            return {}
+        found = {int(seed): _tested(study, int(seed), int(run)) for seed, run in runs.items()}
+        return found if all(np.isfinite(one.scores).all() for one in found.values()) else {}
+
+    known = row_luck_of(scores)
+
+    @cache
+    def of_pair(loss: str, reference: str, noise: str) -> RowLuck:
+        luck = known(loss, reference, noise)
+        # Rows that have the same numbers in every replicate, and are not the same rows, are rows without numbers.
+        return NO_LUCK if luck.shared > 1 - 1e-9 and not study.overlap.rows else luck
+
+    return of_pair
+
+
+def _tested(study: StudyOfRows, seed: int, run: int) -> RowScores:
+    return RowScores(study.test_rows(seed), row_scores(study.metric, study.test_probabilities(run), study.test_labels(seed)))
