@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import pandas as pd
 
+from lossmith.statistics.differences.luck import LuckByScores
 from lossmith.statistics.evidence import LEVEL, Evidence
 from lossmith.statistics.verdicts import strength
 from lossmith.studies import Study
+from lossmith.studies.luck_of_rows import luck_of_rows
 
 __all__ = [
     "CLAIMS",
@@ -35,6 +37,7 @@ def evidence_of(study: Study) -> Evidence:
         study.metric,
         study.trials if study.settings.searched else None,
         overlap=study.overlap,
+        luck_of_rows=luck_of_rows(study),
         validation_rows=study.validation_rows,
     )
 
@@ -42,7 +45,9 @@ def evidence_of(study: Study) -> Evidence:
 def part_of(found: Evidence, seeds: Collection[int]) -> Evidence:
     """Return what the study would have had with these replicates alone."""
     trials = None if found.trials is None else found.trials[found.trials["seed"].isin(seeds)]
-    return replace(found, results=found.results[found.results["seed"].isin(seeds)], trials=trials)
+    luck = found.luck_of_rows
+    part = luck.within(seeds) if isinstance(luck, LuckByScores) else luck
+    return replace(found, results=found.results[found.results["seed"].isin(seeds)], trials=trials, luck_of_rows=part)
 
 
 def verdicts(found: Evidence) -> pd.DataFrame:

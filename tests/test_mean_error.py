@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from lossmith.statistics.differences.luck import RowScores, row_luck_of
+from lossmith.statistics.differences.luck import LuckByScores, RowScores
 from lossmith.statistics.differences.mean_error import MeanError
 from lossmith.statistics.differences.overlapping import Overlap
 from lossmith.statistics.differences.pooled_spread import Spread, pooled_spreads
@@ -85,7 +85,7 @@ def simulated(rng, *, losses=5, rows=300, replicates=5, tuning=0.0, gain=0.0):
             logit = difficulty[fold] + views[name][fold] + rng.normal(0, 0.5, len(fold)) + shift + tuning * rng.normal()
             scores[name][seed] = RowScores(fold, (logit > 0).astype(float))
             frames.append({"loss": name, "noise": "none", "seed": seed, "accuracy": scores[name][seed].scores.mean()})
-    return pd.DataFrame(frames), row_luck_of(lambda loss, noise: scores[loss])
+    return pd.DataFrame(frames), LuckByScores(lambda loss, noise: scores[loss])
 
 
 def _p_values(results, luck):

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 from sklearn.metrics import balanced_accuracy_score, f1_score, log_loss, top_k_accuracy_score
 
-from lossmith.statistics.differences.luck import RowLuck, RowScores, row_luck, row_luck_of
+from lossmith.statistics.differences.luck import LuckByScores, RowLuck, RowScores, row_luck
 from lossmith.statistics.differences.overlapping import Overlap, row_scores
 from lossmith.statistics.differences.paired_tests import Difference, by_holm, holm, paired_difference, replicates_needed
 from lossmith.statistics.summary import compare_to, summarise
@@ -217,11 +217,11 @@ class TestRows:
             asked.append((loss, noise))
             return right[loss]
 
-        of_pair = row_luck_of(scores)
+        of_pair = LuckByScores(scores)
         expected = row_luck(*([right[loss][seed] for seed in (0, 1, 3)] for loss in ("gce", "ce")))
         assert of_pair("gce", "ce", "none") == of_pair("gce", "ce", "none") == expected
         assert asked == [("gce", "none"), ("ce", "none")]
-        assert row_luck_of(lambda loss, noise: {})("gce", "ce", "none") == RowLuck()
+        assert LuckByScores(lambda loss, noise: {})("gce", "ce", "none") == RowLuck()
 
     def test_a_class_without_rows(self):
         probabilities = np.eye(4)[[0, 1, 3, 3]]

@@ -22,7 +22,7 @@ __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "budgets": ["BUDGETS", "expected_best", "expected_results", "plateaus", "tuning_curves", "tuning_differences"],
-        "differences.luck": ["NO_LUCK", "LuckOfRows", "RowLuck", "RowScores", "row_luck", "row_luck_of"],
+        "differences.luck": ["NO_LUCK", "LuckByScores", "LuckOfRows", "RowLuck", "RowScores", "row_luck"],
         "differences.mean_error": ["MeanError"],
         "differences.overlapping": ["INDEPENDENT", "Overlap", "row_scores"],
         "differences.paired_tests": [

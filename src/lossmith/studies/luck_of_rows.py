@@ -1,13 +1,12 @@
 """The luck of test rows in the differences of a study, from the predictions that it keeps."""
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
-from lossmith.statistics.differences.luck import NO_LUCK, LuckOfRows, RowLuck, RowScores, row_luck_of
+from lossmith.statistics.differences.luck import LuckByScores, RowScores
 from lossmith.statistics.differences.overlapping import Overlap, row_scores
 from lossmith.statistics.wording import is_share
 
@@ -31,8 +30,8 @@ class StudyOfRows(Protocol):
     def has_predictions(self, run: int) -> bool: ...  # noqa: D102
 
 
-def luck_of_rows(study: StudyOfRows) -> LuckOfRows:
-    """Return the function that tells the luck of rows in every difference of a study; nothing is read before it is asked.
+def luck_of_rows(study: StudyOfRows) -> LuckByScores:
+    """Return what tells the luck of rows in every difference of a study; nothing is read before it is asked.
 
     Args:
         study: One that has results.
@@ -48,17 +47,15 @@ def luck_of_rows(study: StudyOfRows) -> LuckOfRows:
         if not (is_share(study.metric) or study.metric in _MEANS_OF_ROWS) or not all(map(study.has_predictions, runs)):
             return {}
         found = {int(seed): _tested(study, int(seed), int(run)) for seed, run in runs.items()}
-        return found if all(np.isfinite(one.scores).all() for one in found.values()) else {}
+        known = all(np.isfinite(one.scores).all() for one in found.values()) and _have_numbers(study, list(found.values()))
+        return found if known else {}
 
-    known = row_luck_of(scores)
+    return LuckByScores(scores)
 
-    @cache
-    def of_pair(loss: str, reference: str, noise: str) -> RowLuck:
-        luck = known(loss, reference, noise)
-        # Rows that have the same numbers in every replicate, and are not the same rows, are rows without numbers.
-        return NO_LUCK if luck.shared > 1 - 1e-9 and not study.overlap.rows else luck
 
-    return of_pair
+def _have_numbers(study: StudyOfRows, rows: Sequence[RowScores]) -> bool:
+    """Return whether rows are known by number; where all replicates have the same numbers and other rows, they are not."""
+    return study.overlap.rows or len({one.numbers.tobytes() for one in rows}) > 1 or len(rows) < 2
 
 
 def _tested(study: StudyOfRows, seed: int, run: int) -> RowScores:

@@ -5,14 +5,14 @@ Rows are independent of one another and many, so that their luck is known far be
 replicates tested counts once, with the mean of its scores.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["NO_LUCK", "LuckOfRows", "RowLuck", "RowScores", "row_luck", "row_luck_of"]
+__all__ = ["NO_LUCK", "LuckByScores", "LuckOfRows", "RowLuck", "RowScores", "row_luck"]
 
 
 @dataclass(frozen=True)
@@ -80,24 +80,42 @@ def row_luck(first: Sequence[RowScores], second: Sequence[RowScores]) -> RowLuck
     return RowLuck(_variance_of_mean(replicates), float(np.mean(own)), _shared(replicates))
 
 
-def row_luck_of(scores: Callable[[str, str], Mapping[int, RowScores]]) -> LuckOfRows:
-    """Return the function that comparisons ask for the luck of rows, from the scores of rows.
+class LuckByScores:
+    """Tells the luck of rows in every difference, from the scores of rows; each is asked for once.
 
     Args:
-        scores: From loss and noise to the test rows of every replicate, by its number. It is asked once for each.
+        scores: From loss and noise to the rows of every replicate, by its number.
+        seeds: The replicates that count; None for all.
 
-    Returns:
-        From loss, reference and noise to :func:`row_luck` over the replicates that both have; none where they have none.
+    >>> rows = {"ce": np.array([1.0, 0, 0, 1]), "gce": np.array([1.0, 1, 0, 1])}
+    >>> LuckByScores(lambda loss, noise: {0: RowScores(np.arange(4), rows[loss])})("gce", "ce", "none").mean
+    0.0625
     """
-    known = cache(scores)
 
-    @cache
-    def of_pair(loss: str, reference: str, noise: str) -> RowLuck:
-        first, second = known(loss, noise), known(reference, noise)
-        both = [seed for seed in first if seed in second]
+    def __init__(self, scores: Callable[[str, str], Mapping[int, RowScores]], seeds: Collection[int] | None = None) -> None:
+        self._scores = cache(scores)
+        self._seeds = seeds
+        self._of_pair = cache(self._luck)
+
+    def __call__(self, loss: str, reference: str, noise: str) -> RowLuck:
+        """Return :func:`row_luck` over the replicates that both have; none where they have none."""
+        return self._of_pair(loss, reference, noise)
+
+    def within(self, seeds: Collection[int]) -> "LuckByScores":
+        """Return the same for some of the replicates.
+
+        Args:
+            seeds: Their numbers.
+
+        Returns:
+            What a study of these alone would know.
+        """
+        return LuckByScores(self._scores, seeds)
+
+    def _luck(self, loss: str, reference: str, noise: str) -> RowLuck:
+        first, second = self._scores(loss, noise), self._scores(reference, noise)
+        both = [seed for seed in first if seed in second and (self._seeds is None or seed in self._seeds)]
         return row_luck([first[seed] for seed in both], [second[seed] for seed in both])
-
-    return of_pair
 
 
 def _variance_of_mean(replicates: Sequence[RowScores]) -> float:
