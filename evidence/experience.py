@@ -1,7 +1,7 @@
 """How much better is a study with what other data showed? ``python -m evidence.experience``.
 
-Every table of ``python -m evidence.replication`` in turn is the user's: its first replicates are the study, the other tables are
-what is known besides, and its last replicates tell what was true, as far as their own error allows.
+Every five replicates of ``python -m evidence.replication`` are a study; what is known besides are the small tables that ``lossmith``
+ships, without the one at hand; and the other replicates tell what was true, as far as their own error allows.
 """
 
 from collections.abc import Iterator
@@ -12,59 +12,44 @@ import pandas as pd
 from scipy import stats
 
 from benchmarks.measure import markdown_table
-from evidence.other_tests import SHARED
-from evidence.replication import FIRST
 from evidence.studies import Command, export, share
-from lossmith.statistics.experience import expected, honest_error
-from lossmith.statistics.summary import compare_to
+from lossmith.statistics.experience import expected
 
 __all__ = ["expectations", "summary"]
 
 SURE = (0.5, 0.7, 0.9, 1.0)
 """Ends of the groups of probabilities."""
-_KEYS = ["table", "noise", "seed"]
 
 
-def expectations(accuracy: pd.DataFrame, first: int) -> pd.DataFrame:
-    """Return for every table, noise and loss what its first replicates let one expect, and what the others showed.
+def expectations(said: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+    """Return for every study, noise and loss what it lets one expect, and what other replicates showed.
 
     Args:
-        accuracy: ``table``, ``noise``, ``seed`` and a column for each loss, ``ce`` first.
-        first: How many replicates the study has.
+        said: Verdicts as :mod:`evidence.replication` exports them, with ``deviation``, ``fresh`` and ``fresh_error``.
+        known: Of other tables ``table``, ``noise``, ``seed`` and a column for each loss, ``ce`` first.
 
     Returns:
         In points: what the study ``found``, what was ``expected`` (with ``spread``), the mean of the ``others``, and the
         ``fresh`` mean with its ``error``.
     """
-    results = accuracy.melt(_KEYS, var_name="loss", value_name="accuracy")
-    compared = {table: _compared(part, first) for table, part in results.groupby("table", sort=False)}
-    return pd.DataFrame([row for table in compared for row in _of_table(table, compared)])
+    losses = known.drop(columns=["table", "noise", "seed"])
+    elsewhere = losses.sub(losses["ce"], axis=0).groupby([known["noise"], known["table"]]).mean()
+    return pd.DataFrame(list(_expected(said, elsewhere)))
 
 
-def _compared(results: pd.DataFrame, first: int) -> dict[str, pd.DataFrame]:
-    is_first = results["seed"].isin(sorted(results["seed"].unique())[:first])
-    parts = {"study": (results[is_first], SHARED), "all": (results, SHARED)}
-    found = {name: compare_to(part, "ce", overlap=overlap) for name, (part, overlap) in parts.items()}
-    # What is true of a table is its mean over all splits: fresh replicates tell it with the error of independent ones.
-    found["fresh"] = compare_to(results[~is_first], "ce")
-    return {name: frame.set_index(["noise", "loss"]) for name, frame in found.items()}
-
-
-def _of_table(table: str, compared: dict[str, dict[str, pd.DataFrame]]) -> Iterator[dict[str, object]]:
-    own = compared[table]
-    for key, row in own["study"].iterrows():
-        others = [float(each["all"].at[key, "difference"]) for name, each in compared.items() if name != table]
-        error = honest_error(row["error"], int(row["pairs"]))
-        said = expected(row["difference"], max(error, 1e-9), others)
+def _expected(said: pd.DataFrame, elsewhere: pd.DataFrame) -> Iterator[dict[str, object]]:
+    for row in said.itertuples(index=False):
+        others = elsewhere.loc[row.noise].drop(index=row.table, errors="ignore")[row.loss].tolist()
+        found = expected(row.difference, max(row.deviation, 1e-9), others)
         numbers = {
-            "found": row["difference"],
-            "expected": said.difference,
-            "spread": (said.high - said.low) / (2 * stats.norm.ppf(0.975)),
+            "found": row.difference,
+            "expected": found.difference,
+            "spread": (found.high - found.low) / (2 * stats.norm.ppf(0.975)),
             "others": float(np.mean(others)),
-            "fresh": own["fresh"].at[key, "difference"],
-            "error": own["fresh"].at[key, "error"],
+            "fresh": row.fresh,
+            "error": row.fresh_error,
         }
-        yield {"table": table, "noise": key[0], "loss": key[1], **{name: 100 * value for name, value in numbers.items()}}
+        yield {"table": row.table, "noise": row.noise, "loss": row.loss, **{name: 100 * value for name, value in numbers.items()}}
 
 
 def summary(found: pd.DataFrame) -> pd.DataFrame:
@@ -110,8 +95,8 @@ def _signs(part: pd.DataFrame, spread: "pd.Series[float]") -> dict[str, str]:
 def main() -> None:
     """Export and print the tables."""
     command = Command(__doc__, "replication")
-    accuracy = pd.read_csv(command.results / "accuracy.csv")
-    found = pd.concat([summary(expectations(accuracy, first)).assign(replicates=str(first)) for first in FIRST])
+    known = pd.read_csv(command.options.results / "small_tables" / "accuracy.csv")
+    found = summary(expectations(pd.read_csv(command.results / "verdicts.csv"), known))
     export(found, command.results / "experience.csv")
     print(markdown_table(list(found.columns), found.to_numpy().tolist()))
 

@@ -119,7 +119,7 @@ def main() -> None:
     """Study every table with the first version, export its claims and print how many held."""
     command = Command(__doc__, "old_protocol")
     old = OldVersion(command.options.old_code or command.options.folder / "first-version")
-    accuracy = pd.read_csv(command.options.results / "replication" / "accuracy.csv")
+    accuracy = pd.read_csv(command.options.results / "small_tables" / "accuracy.csv")
     claims = []
     for table in command.tables():
         own, folder = accuracy[accuracy["table"] == table.name], command.options.folder / command.name / table.name

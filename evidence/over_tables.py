@@ -1,6 +1,6 @@
 """What single tables cannot tell, all of them together can: ``python -m evidence.over_tables``.
 
-The mean difference to ``ce`` over the tables of ``python -m evidence.replication``, each with all its replicates. Tables are
+The mean difference to ``ce`` over 24 tables of up to 1,000 rows, each with fifteen replicates of the network ``mlp``. Tables are
 independent of one another, so that a t interval over them and signed ranks need no correction for shared rows.
 """
 
@@ -57,7 +57,7 @@ def _rows(noise: str, means: pd.DataFrame) -> Iterator[dict[str, object]]:
 
 def main() -> None:
     """Export and print the table."""
-    command = Command(__doc__, "replication")
+    command = Command(__doc__, "small_tables")
     found = over_tables(pd.read_csv(command.results / "accuracy.csv"))
     export(found, command.results / "over_tables.csv")
     rounded = found.round({"difference": 1, "low": 1, "high": 1, "p_holm": 4}).astype(str)

@@ -8,14 +8,13 @@ import pandas as pd
 from scipy.stats import ttest_rel
 
 from benchmarks.measure import markdown_table
-from evidence.studies import JUDGED, NOISE, WHOLE, Command, export, share, write_settings
-from evidence.verdicts import DEPENDS, EVIDENCE, STRONG, evidence_of, part_of, verdicts
+from evidence.studies import NOISE, WHOLE, Command, export, share, write_settings
+from evidence.verdicts import DEPENDS, EACH, EVIDENCE, STRONG, evidence_of, parts_of, verdicts
 from lossmith.statistics.evidence import Evidence
 
 __all__ = ["main", "studies_of_five", "summary"]
 
 TWIN = "twin"
-EACH = 5
 
 
 def studies_of_five(found: Evidence) -> pd.DataFrame:
@@ -27,14 +26,11 @@ def studies_of_five(found: Evidence) -> pd.DataFrame:
     Returns:
         A row for each five replicates and noise.
     """
-    parts = []
-    for first in range(0, found.results["seed"].nunique() - EACH + 1, EACH):
-        part = part_of(found, range(first, first + EACH))
+    said = []
+    for name, part in parts_of(found).items():
         plain = part.results.groupby("noise", sort=False).apply(_plain_p, include_groups=False)
-        parts.append(
-            verdicts(part).assign(replicates=f"{first}-{first + EACH - 1}", plain_p=lambda said, p=plain: said["noise"].map(p))
-        )
-    return pd.concat(parts, ignore_index=True)
+        said.append(verdicts(part).assign(replicates=name, plain_p=lambda said, p=plain: said["noise"].map(p)))
+    return pd.concat(said, ignore_index=True)
 
 
 def _plain_p(results: pd.DataFrame) -> float:
@@ -72,9 +68,7 @@ def main() -> None:
     studies, said = [], []
     for table in command.tables():
         losses = {"ce": "ce", TWIN: "ce"}
-        study = command.study(
-            table, losses=losses, noise=NOISE, seeds=command.options.replicates, draws="own", trials=WHOLE["trials"], **JUDGED
-        )
+        study = command.study(table, losses=losses, noise=NOISE, seeds=command.options.replicates, draws="own", **WHOLE)
         if study is None:
             continue
         studies.append(study)

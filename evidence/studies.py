@@ -17,14 +17,11 @@ from lossmith import __version__, compare
 from lossmith.studies import Study, open_study
 from lossmith.studies.design.settings import USUAL_TRIALS
 
-__all__ = ["JUDGED", "NOISE", "WHOLE", "Command", "export", "share", "write_settings"]
+__all__ = ["NOISE", "WHOLE", "Command", "export", "share", "write_settings"]
 
 NICENESS = 15
 NOISE = (0.0, 0.2)
-JUDGED = {"model": "mlp"}
-"""The network of the studies by which verdicts are judged: the default when they were made, for tables, too."""
-LARGE_ROWS = 5000
-WHOLE: Mapping[str, Any] = {"trials": USUAL_TRIALS, "train_rows": 10 * MOST_ROWS}
+WHOLE: Mapping[str, Any] = {"trials": USUAL_TRIALS, "train_rows": 10 * MOST_ROWS, "minutes": 24 * 60.0}
 """What a study has unless time is short: said here, so that a slow or busy machine does not make it smaller."""
 
 
@@ -39,9 +36,6 @@ class Command:
         parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results", help="of the exported tables")
         parser.add_argument("--keel", type=Path, help="where the package of the KEEL sets is, if it is not installed")
         parser.add_argument("--only", help="names of tables, separated by commas (default: all that are on this machine)")
-        parser.add_argument(
-            "--large", action="store_true", help=f"tables of more than {MOST_ROWS} rows, with up to {LARGE_ROWS} of them each"
-        )
         parser.add_argument("--sets", type=int, help="how many tables, the smallest (default: all)")
         if replicates:
             parser.add_argument("--replicates", type=int, default=replicates, help="of each study (default: %(default)s)")
@@ -49,21 +43,15 @@ class Command:
         parser.add_argument("--no-training", action="store_true", help="only what has been trained already")
         parser.add_argument("--old-code", type=Path, help="a checkout of the first version (default: one is made)")
         self.options = parser.parse_args()
-        self.name = f"{name}_large" if self.options.large else name
+        self.name = name
         self.results = self.options.results / self.name
 
     def tables(self) -> list[Table]:
         """Return the tables to study, smallest first, and print how to get those that are missing."""
-        found, missing = self._made_tables()
+        found, missing = made_tables(self.options.folder / "tables", self.options.keel)
         print(*missing, sep="\n", end="\n" if missing else "")
         only = self.options.only.split(",") if self.options.only else [table.name for table in found]
         return [table for table in found if table.name in only][: self.options.sets]
-
-    def _made_tables(self) -> tuple[list[Table], list[str]]:
-        if not self.options.large:
-            return made_tables(self.options.folder / "tables", self.options.keel)
-        found, missing = made_tables(self.options.folder / "large_tables", self.options.keel, most=LARGE_ROWS)
-        return [table for table in found if table.rows > MOST_ROWS], missing
 
     def exported(self, name: str) -> list[pd.DataFrame]:
         """Return what was exported before, perhaps on another machine; nothing where there is none.

@@ -14,6 +14,7 @@ from lossmith.studies.luck_of_rows import luck_of_rows
 __all__ = [
     "CLAIMS",
     "DEPENDS",
+    "EACH",
     "EVIDENCE",
     "SILENT",
     "STRONG",
@@ -21,11 +22,14 @@ __all__ = [
     "evidence_of",
     "mean_differences",
     "part_of",
+    "parts_of",
     "verdict_of_p",
     "verdicts",
 ]
 
 CLAIMS = STRONG, EVIDENCE = strength(0.0), strength(LEVEL)
+EACH = 5
+"""Replicates of a study of which verdicts are asked."""
 DEPENDS, SILENT, UNTRAINED = "depends on the setting", "no evidence", "untrained"
 
 
@@ -60,7 +64,7 @@ def verdicts(found: Evidence) -> pd.DataFrame:
         ``noise``, ``loss``, ``difference``, ``low``, ``high``, ``p_holm`` and ``verdict``.
     """
     said = [_verdict(found, row) for _, row in found.differences.iterrows()]
-    return found.differences[["noise", "loss", "difference", "low", "high", "p_holm"]].assign(verdict=said)
+    return found.differences[["noise", "loss", "difference", "low", "high", "deviation", "p_holm"]].assign(verdict=said)
 
 
 def _verdict(found: Evidence, row: pd.Series) -> str:
@@ -75,7 +79,16 @@ def verdict_of_p(p: float) -> str:
     return strength(p) if p < LEVEL else SILENT
 
 
-def mean_differences(found: Evidence, seeds: Collection[int]) -> "pd.Series[float]":
-    """Return the mean difference to the baseline over some replicates, by noise and loss."""
-    means = part_of(found, seeds).results.groupby(["noise", "loss"])[found.metric].mean().unstack("loss")
-    return means.sub(means[found.baseline], axis=0).drop(columns=found.baseline).stack()
+def parts_of(found: Evidence) -> dict[str, Evidence]:
+    """Return what studies of every five replicates would have had, by their first and last: ``0-4``, ``5-9``."""
+    seeds = sorted(map(int, found.results["seed"].unique()))
+    groups = [seeds[first : first + EACH] for first in range(0, len(seeds) - EACH + 1, EACH)]
+    return {f"{group[0]}-{group[-1]}": part_of(found, group) for group in groups}
+
+
+def mean_differences(found: Evidence, seeds: Collection[int]) -> pd.DataFrame:
+    """Return the ``mean`` difference to the baseline over some replicates and its ``error``, by noise and loss."""
+    results = found.results[found.results["seed"].isin(seeds)]
+    wide = results.pivot(index=["noise", "seed"], columns="loss", values=found.metric)
+    differences = wide.sub(wide[found.baseline], axis=0).drop(columns=found.baseline).groupby("noise", sort=False)
+    return pd.DataFrame({"mean": differences.mean().stack(), "error": differences.sem().stack()})

@@ -15,7 +15,7 @@ from lossmith.losses import LOSSES, ClassificationLoss
 from lossmith.losses.contract.needs_data import NeedsCounts
 
 ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "evidence" / "results" / "replication" / "over_tables.csv"
+RESULTS = ROOT / "evidence" / "results" / "small_tables" / "over_tables.csv"
 
 
 def loss_page(name: str, loss: type[ClassificationLoss], pictures: Mapping[str, str]) -> str:

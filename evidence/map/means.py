@@ -39,7 +39,7 @@ def map_means(results: Path, *, by_kind_of_noise: bool = False) -> tuple[pd.Data
     Raises:
         SystemExit: If nothing has been studied.
     """
-    own, earlier = results / "map" / "cells.csv", results / "replication" / "accuracy.csv"
+    own, earlier = results / "map" / "cells.csv", results / "small_tables" / "accuracy.csv"
     if own.is_file():
         cells, protocol = pd.read_csv(own), OWN
     elif earlier.is_file():
