@@ -1,6 +1,6 @@
 """How much better is a study with what other data showed? ``python -m evidence.experience``.
 
-Every five replicates of ``python -m evidence.replication`` are a study; what is known besides are the small tables that ``lossmith``
+Every five replicates of ``python -m evidence.replication`` are a study; what is known besides are small tables that ``lossmith``
 ships, without the one at hand; and the other replicates tell what was true, as far as their own error allows.
 """
 

@@ -138,7 +138,7 @@ def recommend(
 ) -> Recommendation:
     """Recommend a loss from the results of a study, for its data as they are; and say what if more labels were wrong.
 
-    A loss is recommended when it is better than the baseline by a paired t-test over replicates, corrected for what they share
+    A loss is recommended when it is better than the baseline in a paired test over replicates, corrected for what they share
     and for the number of losses, and when that does not hang on which of the good settings either of them takes. Of several, the
     one with the best mean. Otherwise the baseline stays: what is simple and known need not prove itself. A loss that diverged,
     looks untrained or lacks a replicate is not recommended. Where the study lacks the baseline, its first loss takes the place.

@@ -42,7 +42,7 @@ def _caption(subject: Subject) -> str:
     shared = ", for the rows that replicates share," if subject.study.overlap.ratio or subject.study.overlap.rows else ""
     marked = " \N{DAGGER} looks untrained, and is not judged." if subject.untrained else ""
     return (
-        f"Difference to {subject.baseline} in {unit}{way}, with its 95 % interval (paired t), corrected{shared} and for looking "
+        f"Difference to {subject.baseline} in {unit}{way}, with its 95 % interval, corrected{shared} and for looking "
         f"at several losses (Holm).{marked}"
     )
 

@@ -28,10 +28,12 @@ def _replicates(subject: Subject) -> Iterable[str]:
     if subject.study.caution:
         yield subject.study.caution
         return
-    split = "its own split" if not overlap.rows else "its own validation rows" if overlap.ratio else "the split that was brought"
+    turns = "its own split, and they take turns in testing every row"
+    split = turns if not overlap.rows else "its own validation rows" if overlap.ratio else "the split that was brought"
     yield (
-        f"A replicate is the whole procedure, and there are {subject.replicates}: each has {split}, starting weights, order of "
-        "examples, wrong labels and settings to try. Losses of a replicate share them all, and are compared in pairs."
+        f"A replicate is the whole procedure, and there are {subject.replicates}: each has {split}; and its own starting "
+        "weights, order of examples, wrong labels and settings to try. Losses of a replicate share them all, and are compared "
+        "in pairs."
     )
 
 
@@ -91,15 +93,17 @@ def _references(subject: Subject) -> Iterable[str]:
 
 def _comparison(subject: Subject) -> Iterable[str]:
     overlap = subject.study.overlap
+    yield (
+        "What other test rows might give is told by the rows themselves: a row that several replicates tested counts once. What "
+        "replicates differ by beyond that is the luck of training and tuning, told by all losses together."
+    )
     if overlap.ratio:
         shared = "test rows" if not overlap.rows else "validation rows"
         yield (
-            "Replicates share rows, and agree more than fresh data would: the variance of a mean difference is taken as (1/J + "
-            f"{overlap.ratio:.2f}) s\N{SUPERSCRIPT TWO} (Nadeau and Bengio), with {shared} at {percent(overlap.ratio)} of the "
+            "Replicates share rows, and agree more than fresh data would: of that luck, s\N{SUPERSCRIPT TWO}, a mean difference "
+            f"has (1/J + {overlap.ratio:.2f}) s\N{SUPERSCRIPT TWO} (Nadeau and Bengio), with {shared} at {percent(overlap.ratio)} of the "
             "rows learnt from."
         )
-    if overlap.rows:
-        yield "All replicates are judged on the same test rows; what other rows might give is added to every interval."
     yield (
         f"Losses are tested against {subject.baseline}, corrected for their number (Holm). The interval beside a verdict is the "
         "one that the verdict uses."
