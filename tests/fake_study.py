@@ -53,7 +53,8 @@ class FakeStudy:
         self.classes = classes
         self.epochs = epochs
         self.metric = metric
-        self.test_rows = test_rows
+        self.rows = test_rows
+        self.keeps_predictions = False
         self.analyses = {}
         self.class_rows = ()
         self.unfinished = ""
@@ -69,7 +70,7 @@ class FakeStudy:
         self.provenance = self._provenance()
 
     def _provenance(self) -> dict[str, Any]:
-        rows = {"train": 3000, "validation": self.validation_rows, "test": self.test_rows}
+        rows = {"train": 3000, "validation": self.validation_rows, "test": self.rows}
         return {
             "data": {"source": "fashion.npz", "name": "fashion", "rows": rows, "classes": list(self.classes), "notes": []},
             "losses": list(self.results["loss"].unique()),
@@ -92,7 +93,13 @@ class FakeStudy:
         }
 
     def test_labels(self, seed: int = 0) -> np.ndarray:
-        return np.random.default_rng(seed).integers(0, len(self.classes), self.test_rows)
+        return np.random.default_rng(seed).integers(0, len(self.classes), self.rows)
+
+    def test_rows(self, seed: int = 0) -> np.ndarray:
+        return np.arange(self.rows) + (0 if self.overlap.rows else seed * self.rows)
+
+    def has_predictions(self, run: int) -> bool:
+        return self.keeps_predictions
 
     @cached_property
     def curves(self) -> pd.DataFrame:

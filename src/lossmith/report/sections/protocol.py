@@ -93,6 +93,8 @@ def _references(subject: Subject) -> Iterable[str]:
 
 def _comparison(subject: Subject) -> Iterable[str]:
     overlap = subject.study.overlap
+    if overlap.rows:
+        yield "All replicates are judged on the same test rows."
     yield (
         "What other test rows might give is told by the rows themselves: a row that several replicates tested counts once. What "
         "replicates differ by beyond that is the luck of training and tuning, told by all losses together."
@@ -101,8 +103,8 @@ def _comparison(subject: Subject) -> Iterable[str]:
         shared = "test rows" if not overlap.rows else "validation rows"
         yield (
             "Replicates share rows, and agree more than fresh data would: of that luck, s\N{SUPERSCRIPT TWO}, a mean difference "
-            f"has (1/J + {overlap.ratio:.2f}) s\N{SUPERSCRIPT TWO} (Nadeau and Bengio), with {shared} at {percent(overlap.ratio)} of the "
-            "rows learnt from."
+            f"has (1/J + {overlap.ratio:.2f}) s\N{SUPERSCRIPT TWO} (Nadeau and Bengio), with {shared} at "
+            f"{percent(overlap.ratio)} of the rows learnt from."
         )
     yield (
         f"Losses are tested against {subject.baseline}, corrected for their number (Holm). The interval beside a verdict is the "

@@ -134,4 +134,4 @@ def _shared(replicates: Sequence[RowScores]) -> float:
         return 0.0
     distinct = np.unique(np.concatenate([one.numbers for one in replicates]))
     tested = np.stack([np.isin(distinct, one.numbers) / np.sqrt(len(one.numbers)) for one in replicates])
-    return float((tested @ tested.T)[np.triu_indices(len(replicates), 1)].mean())
+    return min(1.0, float((tested @ tested.T)[np.triu_indices(len(replicates), 1)].mean()))
