@@ -1,17 +1,14 @@
 """The error of a mean difference of which rows tell one part and few replicates the other, against simulated studies."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from lossmith.statistics.differences.luck import LuckByScores, RowScores
+from evidence.simulated import p_values, simulated
 from lossmith.statistics.differences.mean_error import MeanError
-from lossmith.statistics.differences.overlapping import Overlap
 from lossmith.statistics.differences.pooled_spread import Spread, pooled_spreads
-from lossmith.statistics.summary import compare_to
 
 VARIANCES = st.floats(1e-6, 1e3)
 
@@ -67,41 +64,16 @@ class TestPooling:
         assert all(one.variance <= max(ratios) + 1e-9 for one in pooled)
 
 
-def simulated(rng, *, losses=5, rows=300, replicates=5, tuning=0.0, gain=0.0):
-    """Return results of losses that are right equally often but for a gain of the last, and the scores of their rows.
-
-    A row has a difficulty that all losses share, a loss its own view of it, and a training its own luck, which ``tuning``
-    makes common to all rows of a replicate.
-    """
-    names = ["ce", *(f"loss{number}" for number in range(losses))]
-    difficulty = rng.normal(0, 1, rows)
-    views = {name: rng.normal(0, 0.5, rows) for name in names}
-    folds = np.array_split(rng.permutation(rows), replicates)
-    frames, scores = [], {}
-    for name in names:
-        shift = 1.0 + (gain if name == names[-1] else 0.0)
-        scores[name] = {}
-        for seed, fold in enumerate(folds):
-            logit = difficulty[fold] + views[name][fold] + rng.normal(0, 0.5, len(fold)) + shift + tuning * rng.normal()
-            scores[name][seed] = RowScores(fold, (logit > 0).astype(float))
-            frames.append({"loss": name, "noise": "none", "seed": seed, "accuracy": scores[name][seed].scores.mean()})
-    return pd.DataFrame(frames), LuckByScores(lambda loss, noise: scores[loss])
-
-
-def _p_values(results, luck):
-    return compare_to(results, "ce", overlap=Overlap(0.25), luck_of_rows=luck)["p_holm"]
-
-
 class TestSimulatedStudies:
     @pytest.mark.parametrize("tuning", [0.0, 0.1])
     def test_false_alarms_are_rare_whatever_training_adds(self, tuning):
         # Of 100 studies 5 may be wrong; more than 11 would be beyond what chance makes of that (99.5 %).
         rng = np.random.default_rng(0)
-        assert sum((_p_values(*simulated(rng, tuning=tuning)) < 0.05).any() for _ in range(100)) <= 11
+        assert sum((p_values(*simulated(rng, tuning=tuning)) < 0.05).any() for _ in range(100)) <= 11
 
     def test_differences_are_found_that_replicates_alone_do_not_show(self):
         rng = np.random.default_rng(0)
         studies = [simulated(rng, gain=0.5) for _ in range(40)]
-        with_rows = np.mean([_p_values(results, luck).iloc[-1] < 0.05 for results, luck in studies])
-        without = np.mean([_p_values(results, None).iloc[-1] < 0.05 for results, _ in studies])
+        with_rows = np.mean([p_values(results, luck)[-1] < 0.05 for results, luck in studies])
+        without = np.mean([p_values(results, None)[-1] < 0.05 for results, _ in studies])
         assert with_rows > without + 0.25
