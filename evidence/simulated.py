@@ -1,7 +1,7 @@
 """Simulated studies, where the truth is known: ``python -m evidence.simulated``.
 
-Rows have a difficulty that all losses share, a loss has its own view of each row, and a training its own luck, some of which all rows
-of a replicate may have in common, as where tuning went wrong. Losses are all the same, but for the last in some studies.
+Rows have a difficulty that all losses share, a loss has its own view of each row, and a training its own luck, some of which all
+rows of a replicate may have in common, as where tuning went wrong. Losses are all the same, but for the last in some studies.
 """
 
 from collections.abc import Iterator

@@ -9,7 +9,7 @@ import pandas as pd
 
 from benchmarks.measure import markdown_table
 from evidence.old_protocol import OldVersion
-from evidence.studies import JUDGED, NOISE, WHOLE, Command, export, write_settings
+from evidence.studies import NOISE, WHOLE, Command, export, write_settings
 from evidence.tables import RED_WINE, made_table
 from evidence.verdicts import CLAIMS, evidence_of, verdict_of_p, verdicts
 
@@ -35,7 +35,7 @@ def main() -> None:
             "epochs": EPOCHS,
             "seed": seed,
             "train_rows": WHOLE["train_rows"],
-            **JUDGED,
+            "model": "mlp",
         }
         study = command.study(table, name=f"new-{split}", **chosen)
         if study is not None:

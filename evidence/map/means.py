@@ -11,7 +11,7 @@ __all__ = ["KEYS", "differences", "map_means", "wrong_share"]
 KEYS = ["data", "kind", "rows", "classes", "noise", "loss"]
 OWN = "as `lossmith compare` does: nine trials (texts and images six), settings chosen on rows as noisy as those of training"
 EARLIER = (
-    "as `python -m evidence.replication` does, with the network `mlp`, nine trials and fifteen replicates; the full map, "
+    "by the protocol of `lossmith compare`, with the network `mlp`, nine trials and fifteen replicates; the full map, "
     "`python -m evidence.map`, has not been run yet"
 )
 
