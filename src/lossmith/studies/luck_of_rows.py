@@ -8,6 +8,7 @@ import pandas as pd
 
 from lossmith.statistics.differences.luck import LuckByScores, RowScores
 from lossmith.statistics.differences.overlapping import Overlap, row_scores
+from lossmith.statistics.untrained import gave_something
 from lossmith.statistics.wording import is_share
 
 __all__ = ["StudyOfRows", "luck_of_rows"]
@@ -42,7 +43,7 @@ def luck_of_rows(study: StudyOfRows) -> LuckByScores:
     """
 
     def scores(loss: str, noise: str) -> Mapping[int, RowScores]:
-        results = study.results
+        results = gave_something(study.results)
         runs = results[(results["loss"] == loss) & (results["noise"] == noise)].set_index("seed")["run"]
         if not (is_share(study.metric) or study.metric in _MEANS_OF_ROWS) or not all(map(study.has_predictions, runs)):
             return {}
