@@ -276,7 +276,7 @@ class _Pairing:
 
     def spreads(self, frame: pd.DataFrame, reference: str) -> dict[tuple[str, str], Spread]:
         """Return the spread of every difference to the reference, by noise and loss, where the luck of rows is known."""
-        if self.luck_of_rows is None:
+        if self.luck_of_rows is None or set(frame["loss"]) == {reference}:
             return {}
         wide = frame.pivot(index=["noise", "seed"], columns="loss", values="value")
         differences = wide.drop(columns=reference).sub(wide[reference], axis=0).groupby("noise", sort=False)
