@@ -39,8 +39,10 @@ def test_what_tables_tell_together():
 
 def test_other_tests_on_the_same_replicates():
     printed = cells("docs/statistics.md")
-    for row in kept("other_tests", "replication"):
+    file = RESULTS / "replication" / "other_tests.csv"
+    for row in kept("other_tests", "replication") if file.is_file() else ():
         assert list(map(str, row.values())) in printed
+    assert file.is_file() or "nothing is claimed" in (ROOT / "docs/statistics.md").read_text(encoding="utf-8")
 
 
 def test_the_readme_says_what_tables_tell_together():
