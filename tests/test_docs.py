@@ -111,9 +111,21 @@ def test_every_loss_has_its_picture(name):
     assert np.isfinite(pull).all()
 
 
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_brackets_of_formulas_close_where_they_opened(loss):
+    sys.path.insert(0, str(DOCS / "site"))
+    from formulas import latex
+    from loss_pages import formula_of
+
+    left = re.sub(r"[^(){}]", "", latex(formula_of(loss)))
+    while left != (left := left.replace("()", "").replace("{}", "")):
+        pass
+    assert left == ""
+
+
 def test_formulas_of_losses_are_set_as_mathematics():
     pytest.importorskip("latex2mathml", reason="latex2mathml is part of lossmith[docs]")
-    sys.path.insert(0, str(ROOT / "docs" / "site"))
+    sys.path.insert(0, str(DOCS / "site"))
     from formulas import latex, mathml
 
     assert latex("alpha / ((1 - alpha) K) * sum_c log p_c") == r"\frac{\alpha}{(1 - \alpha) K} \cdot  \sum_{c} \log p_{c}"

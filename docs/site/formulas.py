@@ -2,8 +2,6 @@
 
 import re
 
-from latex2mathml.converter import convert
-
 GREEK = ("alpha", "beta", "gamma", "tau", "epsilon", "kappa", "pi")
 WORDS = ("margin", "scale", "target", "NCE", "MAE", "NF", "AGCE", "softmax", "sigmoid")
 
@@ -14,6 +12,8 @@ def mathml(formula: str) -> str:
     >>> mathml("(1 - p**q) / q").startswith("<math")
     True
     """
+    from latex2mathml.converter import convert  # only the site needs it
+
     return str(convert(latex(formula), display="block"))
 
 
@@ -22,6 +22,8 @@ def latex(formula: str) -> str:
 
     >>> latex("((1 - log p)**(1 - alpha) - 1) / (1 - alpha)")
     '\\frac{(1 - \\log p)^{1 - \\alpha} - 1}{1 - \\alpha}'
+    >>> latex("-log(n_y exp(z_y) / sum_c n_c exp(z_c))")
+    '-\\log(\\frac{n_{y} \\exp(z_{y})}{\\sum_{c} n_{c} \\exp(z_{c})})'
     >>> latex("-log_t1 p_y - (1 - sum_c p_c**(2-t1)) / (2-t1)")
     '-\\log_{t_{1}} p_{y} - \\frac{1 - \\sum_{c} p_{c}^{2-t_{1}}}{2-t_{1}}'
     """
@@ -32,8 +34,10 @@ def latex(formula: str) -> str:
     text = re.sub(r"\bs_\[k\]", r"s_{[k]}", text)
     text = re.sub(r"(?<![\\\w])(log|exp|max)_(\w+)", lambda found: rf"\{found[1]}_{{{_index(found[2])}}}", text)
     text = re.sub(r"(?<![\\\w])sum_(\w)", r"\\sum_{\1}", text)
+    text = re.sub(r"\bloss_(\w)", r"\\mathrm{loss}_{\1}", text)
+    text = re.sub(r"\)_(\w+)", r")_{\1}", text)
     text = re.sub(r"(?<![\\\w])(log|exp|max)(?![\w])", r"\\\1", text)
-    text = re.sub(r"\b([a-z])_(\w)\b", r"\1_{\2}", text)
+    text = re.sub(r"\b([A-Za-z])_(\w{1,2})\b", r"\1_{\2}", text)
     text = re.sub(
         r"(?<![\\\w{])([t])(\d)\b|(?<=\{)([t])(\d)\b", lambda found: f"{found[1] or found[3]}_{{{found[2] or found[4]}}}", text
     )
@@ -50,7 +54,7 @@ def _powers(text: str) -> str:
     """Write ``a**(b)`` and ``a**b`` as powers."""
     while (place := text.find("**")) >= 0:
         rest = text[place + 2 :]
-        end = _closing(rest, 0) + 1 if rest.startswith("(") else len(re.match(r"\w+", rest)[0])  # type: ignore[index]
+        end = _closing(rest, 0) + 1 if rest.startswith("(") else len(re.match(r"-?\w+", rest)[0])  # type: ignore[index]
         text = (
             f"{text[:place]}^{{{rest[:end].removeprefix('(').removesuffix(')') if rest[0] == '(' else rest[:end]}}}{rest[end:]}"
         )
@@ -67,14 +71,11 @@ def _fractions(text: str) -> str:
 
 
 def _left(text: str, end: int) -> int:
-    """Return where the term before a place begins: a bracket, or the product of words back to a sign or an opening bracket."""
+    """Return where the term before a place begins: a bracket, or a product back to a sign or an opening bracket."""
     if text[end - 1] == ")":
-        depth, place = 0, end - 1
-        while True:
-            depth += (text[place] == ")") - (text[place] == "(")
-            if depth == 0:
-                return place
-            place -= 1
+        opening = _opening(text, end - 1)
+        if not re.search(r"\w$", text[:opening]):  # no function that it is the argument of
+            return opening
     depth, place = 0, end
     while place > 0:
         sign = text[place - 1]
@@ -90,8 +91,27 @@ def _right(text: str, start: int) -> int:
     if text[start] == "(":
         return _closing(text, start) + 1
     if text.startswith(("sum", "\\sum"), start):
-        return len(text)
+        return _end_of_bracket(text, start)
     return start + len(re.match(r"\\?\w+", text[start:])[0])  # type: ignore[index]
+
+
+def _opening(text: str, end: int) -> int:
+    depth = 0
+    for place in range(end, -1, -1):
+        depth += (text[place] == ")") - (text[place] == "(")
+        if depth == 0:
+            return place
+    raise ValueError(f"formula {text!r} must open its brackets.")
+
+
+def _end_of_bracket(text: str, start: int) -> int:
+    """Return where the bracket ends that a place is in, or the text."""
+    depth = 0
+    for place in range(start, len(text)):
+        depth += (text[place] == "(") - (text[place] == ")")
+        if depth < 0:
+            return place
+    return len(text)
 
 
 def _closing(text: str, start: int) -> int:

@@ -28,7 +28,7 @@ def loss_page(name: str, loss: type[ClassificationLoss], pictures: Mapping[str, 
     parts = [
         f"# {name}",
         _marked(about["summary"]),
-        _formula(about["summary"], about["words"]),
+        _formula(loss),
         images,
         _CAPTION + (_COUNTED if issubclass(loss, NeedsCounts) else ""),
         "## When to use it",
@@ -107,11 +107,16 @@ def _parts(loss: type[ClassificationLoss]) -> dict[str, object]:
     }
 
 
-def _formula(summary: object, words: object) -> str:
-    """Return the first formula of the docstring as mathematics; nothing where the words alone tell."""
-    quoted = re.findall(r"``([^`]*)``", " ".join([str(summary), *list(words)[:1]]))
-    found = next((each for each in quoted if re.search(r"[-+*/] |\b(log|sum)|^-", each)), "")
-    return f'```{{raw}} html\n<div class="formula">{mathml(found)}</div>\n```' if found else ""
+def formula_of(loss: type[ClassificationLoss]) -> str:
+    """Return the first formula of the docstring; nothing where the words alone tell."""
+    about = _parts(loss)
+    quoted = re.findall(r"``([^`]*)``", " ".join([str(about["summary"]), *list(about["words"])[:1]]))
+    return next((each for each in quoted if re.search(r"[-+*/] |\b(log|sum)|^-", each)), "")
+
+
+def _formula(loss: type[ClassificationLoss]) -> str:
+    formula = formula_of(loss)
+    return f'```{{raw}} html\n<div class="formula">{mathml(formula)}</div>\n```' if formula else ""
 
 
 def _marked(text: object) -> str:
