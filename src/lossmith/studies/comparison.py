@@ -20,10 +20,10 @@ from torch import nn
 
 from lossmith import __version__
 from lossmith.objectives.objective import Objective
-from lossmith.recipes import recipe_named
-from lossmith.statistics.wording import counted, spoken
+from lossmith.statistics.wording import counted
 from lossmith.studies.brought import identity_of
 from lossmith.studies.budget.cost import trainings_of
+from lossmith.studies.design.plan_words import recipe_text, tuning_text
 from lossmith.studies.design.settings import FEWEST_SEEDS, Settings
 from lossmith.studies.design.settings_words import command, deviations
 from lossmith.studies.progress import ProgressDisplay
@@ -226,27 +226,17 @@ class Comparison(ABC):
         lines = {
             "data": own.pop("data", ""),
             "notes": "\n          ".join(self.notes()),
-            "recipe": _recipe_text(settings),
+            "recipe": recipe_text(settings),
             "differs": "\n          ".join(deviations(settings)),
             "losses": ", ".join(settings.losses),
             "noise": ", ".join(settings.noise),
             "training": own.pop("training", ""),
-            "tuning": self._tuning_text(),
+            "tuning": tuning_text(settings),
             "repeats": f"{counted(settings.seeds or FEWEST_SEEDS, 'replicate')} of the whole procedure, each with its own split",
             **own,
             "writes": f"{self.folder / FILE}, {self.folder / REPORT}",
         }
         return "\n".join(f"{name:8}  {line}" for name, line in lines.items() if line)
-
-    def _tuning_text(self) -> str:
-        settings = self.settings
-        if not settings.searched:
-            return _given_settings_text(settings)
-        where = "on clean labels" if settings.tune_on == "clean" else "at each noise on rows as noisy"
-        return (
-            f"{settings.trials_of_a_cell} trials of {_what_is_tuned(settings)} for each loss, chosen {where}"
-            f" by {spoken(settings.metric)}"
-        )
 
     def _kept(self, store: Store) -> str:
         done = (
@@ -258,34 +248,6 @@ class Comparison(ABC):
 def _remember(store: Store, tracker: str, known_as: str) -> None:
     """Keep by what a tracker knows the study."""
     store.set_meta("tracked", {**(store.meta("tracked") or {}), tracker: known_as})
-
-
-def _given_settings_text(settings: Settings) -> str:
-    """Return the learning rate and weight decay of each loss, where there is only one."""
-    if not settings.gives_rates:
-        return ""
-    of_losses = {loss: (settings.rates_of(loss)[0], *(settings.decays_of(loss) or (0.0,))) for loss in settings.losses}
-    texts = {loss: f"learning rate {rate:g}, weight decay {decay:g}" for loss, (rate, decay) in of_losses.items()}
-    if len(set(texts.values())) == 1:
-        return f"none: {texts[settings.losses[0]]}"
-    return "none:\n          " + "\n          ".join(f"{loss}: {text}" for loss, text in texts.items())
-
-
-def _recipe_text(settings: Settings) -> str:
-    if not settings.published:
-        return ""
-    recipe = recipe_named(settings.published)
-    return f"{recipe.name}: {recipe.summary}\n          {recipe.reference}"
-
-
-def _what_is_tuned(settings: Settings) -> str:
-    decays = max(len(settings.decays_of(loss)) for loss in settings.losses)  # 0 where they are drawn
-    drawn = not settings.gives_rates and decays == 0
-    what = "learning rate and weight decay" if drawn or decays > 1 else "learning rate"
-    if settings.is_own:
-        what = " and ".join(name.replace("_", " ") for name in settings.tuned)
-    also = "parameters of the loss" if "parameters" in settings.tune else ""
-    return " and ".join(filter(None, (what, also)))
 
 
 def _extends(value: Any, stored: Any, name: str) -> bool:
