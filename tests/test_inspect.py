@@ -9,11 +9,14 @@ import torch
 from scipy.special import softmax
 
 from browser import chromium, observed, page  # noqa: F401
-from lossmith import inspect_labels, load_data
+from lossmith import compare, inspect_labels, load_data
+from lossmith.analysis import noisy_test
 from lossmith.command_line import main
 from lossmith.report import write_inspection
 from lossmith.studies import LabelInspection
 from lossmith.studies.labels.cross_validation import CrossValidation
+from lossmith.studies.protocol.prepared_replicate import PreparedReplicate
+from lossmith.training.recipe import Run
 
 ROWS, WRONG, SHOWN = 150, 15, 300
 
@@ -177,3 +180,68 @@ def test_bad_input_is_one_line(arguments, message, capsys):
     assert message in said
     assert said.startswith("lossmith: ")
     assert "\n" not in said
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """Return a study whose test labels are as wrong as its others, with a loss that is corrected by what its rows show."""
+    losses = ["ce", "forward-correction(ce, matrix=estimate)"]
+    how = {"seeds": 3, "rates": [0.01], "decays": [0.1], "epochs": 15, "references": False, "progress": False, "workers": 1}
+    return compare(
+        clusters()[0], target="colour", losses=losses, noise=[0], output=tmp_path_factory.mktemp("st") / "colours", **how
+    )
+
+
+def test_a_study_tells_which_of_its_labels_are_wrong(study, capsys):
+    wrong = {*clusters()[1].tolist(), ROWS - 1}
+    found = study.suspects()
+    assert {*found["row"]} & wrong
+    assert len({*found["row"]} & wrong) > 0.7 * len(found)
+    judged = study.judged_by()
+    assert len(judged.rows) == len(judged.labels) == len(judged.probabilities) < ROWS
+    table = judged.accuracies()
+    assert list(table.index) == list(study.settings.losses)
+    np.testing.assert_allclose(table["given"], study.results.groupby("loss", sort=False)["accuracy"].mean()[table.index])
+    assert (table["cleaned"] > table["given"]).all()
+    assert main(["inspect", str(study.folder)]) == 0
+    said = capsys.readouterr().out
+    assert "leave the order of losses as it is" in said
+    assert "cleaned" in said
+    with pytest.raises(ValueError, match="noise must be one that results are there for"):
+        study.suspects("pair(0.2)")
+
+
+def test_estimated_matrices_are_those_of_the_training_rows(study):
+    """The corrected loss is not cross-entropy, and its matrix is found once for each noise of a replicate."""
+    data = study.load(0)
+    replicate = PreparedReplicate(study.settings, data, 0, {})
+    run = Run("forward-correction(ce, matrix=estimate)", "none", 0, 0.01, 0.1)
+    loss = replicate._objective(run).loss
+    assert not loss.lacking()
+    matrix = loss.matrix.matrix.numpy()
+    np.testing.assert_allclose(matrix.sum(1), 1.0)
+    assert 0.7 < np.diag(matrix).mean() < 0.98
+    assert replicate._matrix("none") is replicate._matrix("none")
+
+
+@pytest.mark.parametrize(
+    ("matrix", "rate", "keeps"),
+    [
+        (np.full((3, 3), 0.1) + 0.7 * np.eye(3), 0.2, True),
+        ([[0.6, 0.4, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], 0.13, False),
+        ([[0.4, 0.6], [0.6, 0.4]], 0.6, False),
+    ],
+)
+def test_what_wrong_test_labels_allow(matrix, rate, keeps):
+    """Accuracy on labels that are wrong evenly is a straight line; by hand for predictions that are right at random."""
+    found = noisy_test(matrix, rate)
+    assert found.keeps_order is keeps
+    generator = np.random.default_rng(0)
+    truth = generator.integers(3, size=200_000)
+    if keeps:
+        labels = np.where(generator.random(len(truth)) < rate, (truth + generator.integers(1, 3, len(truth))) % 3, truth)
+        for accuracy in (0.5, 0.9):
+            wrong = (truth + generator.integers(1, 3, len(truth))) % 3
+            predicted = np.where(generator.random(len(truth)) < accuracy, truth, wrong)
+            assert np.mean(predicted == labels) == pytest.approx(found.factor * accuracy + found.offset, abs=0.01)
+        assert "leave the order of losses as it is" in str(found)

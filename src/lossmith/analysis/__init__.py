@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from lossmith.analysis.corruptions import *
     from lossmith.analysis.feature_transfer import *
     from lossmith.analysis.labels.confident_learning import *
+    from lossmith.analysis.labels.noisy_tests import *
     from lossmith.analysis.labels.suspects import *
     from lossmith.analysis.layers import *
     from lossmith.analysis.prediction_agreement import *
@@ -39,6 +40,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "corruptions": ["CORRUPTIONS", "SEVERITIES", "Corruption", "corruptions_for"],
         "feature_transfer": ["STRENGTHS", "Transfer", "transfer", "transfer_to_classes"],
         "labels.confident_learning": ["confident_joint", "confident_suspects"],
+        "labels.noisy_tests": ["NoisyTest", "noisy_test"],
         "labels.suspects": ["NoiseEstimate", "estimate_noise", "suspects"],
         "layers": ["LayerReader", "input_batches", "leaf_layers", "nonzero_activations"],
         "prediction_agreement": [

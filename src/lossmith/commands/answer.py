@@ -23,6 +23,7 @@ def train_and_answer(comparison: "Comparison", *, report: bool = True, analyse: 
     print(_tables(study))
     print()
     print(_with_headline(study.recommend()))
+    _say_what_labels_allow(study)
     print()
     if analyse:
         analyse_and_print(study, device=device)
@@ -31,6 +32,16 @@ def train_and_answer(comparison: "Comparison", *, report: bool = True, analyse: 
         from lossmith.report import write_report
 
         print(f"Report: {write_report(study)}")
+
+
+def _say_what_labels_allow(study: "Study") -> None:
+    """Say what accuracy means where some of the labels that losses are judged by seem to be wrong themselves."""
+    import textwrap
+
+    from lossmith.studies.labels.of_study import note_on_labels
+
+    if note := note_on_labels(study):
+        print("\n".join(textwrap.wrap(f"Labels: {note} lossmith inspect {study.folder} lists them.", 100)))
 
 
 def say_what_is_not_sure(study: "Study") -> None:

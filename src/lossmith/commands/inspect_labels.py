@@ -9,6 +9,7 @@ HELP = "say how many labels of your data are wrong, and which ones, with a page 
 EPILOG = """examples:
   lossmith inspect reviews.csv --target rating
   lossmith inspect photos/ --rows 5000
+  lossmith inspect studies/reviews
 """
 
 
@@ -17,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EPILOG
     parser.argument_default = argparse.SUPPRESS
-    parser.add_argument("data", metavar="DATA", help="a table, images, arrays, or the name of a data set")
+    parser.add_argument("data", metavar="DATA", help="a table, images, arrays, the name of a data set, or a study")
     parser.add_argument("--losses", metavar="LIST", help="what networks are trained with (default: ce,gce)")
     parser.add_argument("--model", metavar="NAME", help="such as tabular or small-cnn (default: what suits the data)")
     parser.add_argument("--folds", type=int, metavar="N", help="parts that the rows are divided into (default: 5)")
@@ -38,6 +39,9 @@ def _add_data(group: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Inspect, print what was found, and name the files and what to do next."""
+    if (Path(options.data) / "study.sqlite").is_file():
+        _print_study(options.data)
+        return
     from lossmith.report.labels.page import write_inspection
     from lossmith.studies.design.setting_checks import split_list
     from lossmith.studies.labels.inspect_labels import inspect_labels
@@ -55,6 +59,18 @@ def run(options: argparse.Namespace) -> None:
     print(f"\nPage: {page}\nTables: {', '.join(str(file) for file in files)}")
     target = f" --target {options.target}" if "target" in options else ""
     print(_next(f"{options.data}{target}", inspection))
+
+
+def _print_study(folder: str) -> None:
+    """Print what the predictions of a study say of the labels that its losses are judged by."""
+    from lossmith.studies.study import open_study
+
+    found = open_study(folder).judged_by()
+    print(f"{folder}: {len(found.rows)} rows were test rows of some replicate. {found.estimate}.")
+    print(f"{found.allows}\n")
+    print((100 * found.accuracies()).round(1).rename_axis(None).to_string())
+    print("\ngiven: accuracy on all test rows, in percent; cleaned: on those whose label is not suspect")
+    print(f"\n{found.suspects().round(2).to_string(index=False)}")
 
 
 def _next(data: str, inspection: Any) -> str:

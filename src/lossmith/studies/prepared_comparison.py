@@ -13,6 +13,7 @@ from lossmith.studies.budget.cost import measured_cost
 from lossmith.studies.budget.time_plan import TimePlan, plan_in_time
 from lossmith.studies.comparison import Comparison
 from lossmith.studies.design.settings import Settings
+from lossmith.studies.labels.estimated_matrix import any_matrix
 from lossmith.studies.progress import duration
 from lossmith.studies.protocol.prepared_replicate import PreparedReplicate
 from lossmith.studies.protocol.replicates import Replicates, overlap_of
@@ -123,7 +124,8 @@ class PreparedComparison(Comparison):
     def objectives(self) -> dict[str, nn.Module | Objective]:
         """Return what is trained, by the name it has in the settings."""
         classes = self.data.num_classes
-        facts = {"counts": class_counts(self.data.labels[self.data.train], classes)}
+        # What rows say of wrong labels takes trainings to find out; to rehearse and to measure the cost, any matrix will do.
+        facts = {"counts": class_counts(self.data.labels[self.data.train], classes), "matrix": any_matrix(classes)}
         made = {
             loss: self.losses[loss] if loss in self.losses else make_objective(fitted_to_classes(loss, classes))
             for loss in self.settings.losses

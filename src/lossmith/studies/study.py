@@ -6,13 +6,16 @@ from typing import Any
 
 import pandas as pd
 
-from lossmith.data import PreparedData
+from lossmith.data import PreparedData, make_noise
 from lossmith.statistics.differences.overlapping import Overlap
 from lossmith.statistics.recommendation import Recommendation
 from lossmith.statistics.wording import counted
 from lossmith.studies.answer import answer_of
 from lossmith.studies.class_frequencies import accuracy_by_frequency
+from lossmith.studies.design.settings import CLEAN
 from lossmith.studies.findings import Analysis
+from lossmith.studies.labels.inspection import PROBABLY
+from lossmith.studies.labels.of_study import TestLabels, labels_of_study
 from lossmith.studies.protocol.replicates import Replicates
 from lossmith.studies.shown import ResultTable, ShownStudy
 from lossmith.studies.storage.kept_runs import KeptRuns
@@ -185,6 +188,35 @@ class Study(KeptRuns, ShownStudy):
             analysis: What :func:`lossmith.studies.analyse` found for one noise level.
         """
         self.store.set_meta("analysis", {**(self.store.meta("analysis") or {}), analysis.noise: analysis.as_json()})
+
+    def suspects(self, noise: str = CLEAN, *, least: float = PROBABLY) -> pd.DataFrame:
+        """Return the test rows whose label is probably wrong, from what all runs predict for rows that they did not see.
+
+        Args:
+            noise: One of the study's noise levels, whose runs are asked; by default the labels as they are.
+            least: How likely a label must be wrong to be listed.
+
+        Returns:
+            A table as :func:`lossmith.analysis.suspects` has it; ``row`` is the row of the data.
+
+        Raises:
+            ValueError: If nothing has been trained under this noise.
+        """
+        return self.judged_by(noise).suspects(least)
+
+    def judged_by(self, noise: str = CLEAN) -> TestLabels:
+        """Return what is known of the labels that losses are judged by: how many are wrong, and what that allows to say.
+
+        Args:
+            noise: One of the study's noise levels, whose runs are asked; by default the labels as they are.
+
+        Returns:
+            ``estimate``, ``allows``, ``note`` and ``accuracies()``, of each loss on given labels and without suspect ones.
+
+        Raises:
+            ValueError: If nothing has been trained under this noise.
+        """
+        return labels_of_study(self, repr(make_noise(noise)))
 
     def progress(self) -> tuple[int, int]:
         """Return how many results are there, and how many are planned: one for each loss, noise and replicate."""

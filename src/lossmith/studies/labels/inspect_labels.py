@@ -13,11 +13,11 @@ from torch import Tensor
 from lossmith.data import PreparedData, load_data
 from lossmith.data.sources.table_files import TABLE_SUFFIXES, read_table
 from lossmith.expressions.limits import Limits
+from lossmith.studies.design.stratified_rows import stratified_rows
 from lossmith.studies.design.suitable_model import suitable_model
 from lossmith.studies.labels.cross_validation import FOLDS, LOSSES, CrossValidation
 from lossmith.studies.labels.inspection import LabelInspection
 from lossmith.studies.progress import ProgressDisplay, progress_display
-from lossmith.studies.protocol.replicates import stratified_rows
 from lossmith.training.checks import check_recipe
 from lossmith.training.engines.local import LocalEngine
 

@@ -53,7 +53,7 @@ class OwnComparison(Comparison):
         made = self.losses[loss] if loss in self.losses else make_objective(loss)
         trained = made.loss if isinstance(made, Objective) else made
         if not is_complete(trained):
-            raise ValueError(f"compare: {loss} depends on the training rows, which are those of train; give it counts=[...].")
+            raise ValueError(f"compare: {loss} depends on the training rows, which are those of train; give it what these say.")
         if loss in self.losses or self.settings.num_classes:
             return
         if fitted_to_classes(loss, _SOME_CLASSES) != loss and "logit-bias" in loss:

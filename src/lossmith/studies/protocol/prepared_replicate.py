@@ -17,7 +17,9 @@ from lossmith.statistics.untrained import untrained_reason
 from lossmith.statistics.wording import is_share
 from lossmith.studies.design.settings import Settings
 from lossmith.studies.design.trials import expression_of, seed_of_draws
+from lossmith.studies.labels.estimated_matrix import estimated_matrix
 from lossmith.studies.measures import measures_of, validation_measures
+from lossmith.studies.protocol.facts import Facts
 from lossmith.studies.protocol.tuning import Stored
 from lossmith.studies.references.train_references import LARGEST, LINEAR, Reference, train_references
 from lossmith.studies.storage.store import Store
@@ -60,6 +62,7 @@ class PreparedReplicate:
     """Losses that the user brought, by name."""
     build: Build | None = None
     engine: Engine = field(default_factory=LocalEngine)
+    _matrices: dict[str, np.ndarray] = field(default_factory=dict)
 
     def begin(self, store: Store) -> None:
         """Store what the replicate drew: its test rows, and what each noise did to the labels."""
@@ -127,13 +130,20 @@ class PreparedReplicate:
 
     def _objective(self, run: Run) -> nn.Module | Objective:
         labels, classes = self._labels[run.noise][self.data.train], self.data.num_classes
-        facts = {"counts": class_counts(labels, classes)}
+        facts = Facts({"counts": lambda: class_counts(labels, classes), "matrix": lambda: self._matrix(run.noise)})
         if run.loss in self.own:
             return filled_in(self.own[run.loss], facts)
         expression = fitted_to_classes(expression_of(run.loss, run.parameters), classes)
         weights = weights_by(self.settings.class_weight, labels, classes)
         made = make_objective(expression) if weights is None else make_objective(expression, weight=weights)
         return filled_in(made, facts)
+
+    def _matrix(self, noise: str) -> np.ndarray:
+        """Return what is taken for what among the training rows, as far as their labels under this noise tell."""
+        if noise not in self._matrices:
+            labels = self._labels[noise][self.data.train]
+            self._matrices[noise] = estimated_matrix(self.data, labels, self.settings.recipe, self.seed)
+        return self._matrices[noise]
 
     @cached_property
     def _shared(self) -> Shared[PreparedData]:

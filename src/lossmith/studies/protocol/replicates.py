@@ -3,17 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from lossmith.data import PreparedData
 from lossmith.statistics.differences.overlapping import Overlap
 from lossmith.studies.brought import read_data
 from lossmith.studies.design.settings import Settings
-from lossmith.training.seeds import derived_seed
+from lossmith.studies.design.stratified_rows import stratified_rows
 
-__all__ = ["Replicates", "at_most_train_rows", "overlap_of", "stratified_rows"]
+__all__ = ["Replicates", "at_most_train_rows", "overlap_of"]
 
 
 class Replicates:
@@ -67,31 +65,6 @@ def at_most_train_rows(data: PreparedData, most: int, seed: int) -> PreparedData
         return data
     train, validation = (stratified_rows(data, rows, most, seed) for rows in (data.train, data.validation))
     return replace(data, train=train, validation=validation)
-
-
-def stratified_rows(data: PreparedData, split: Tensor, most: int, seed: int) -> Tensor:
-    """Return so many rows of a split at most, of each class in proportion and one at least.
-
-    Args:
-        data: The data.
-        split: Row numbers.
-        most: How many.
-        seed: Draws them.
-
-    Returns:
-        Row numbers, in ascending order.
-    """
-    if len(split) <= most:
-        return split
-    rows, labels = split.numpy(), data.labels[split].numpy()
-    generator = np.random.default_rng(derived_seed(seed, "training rows"))
-    order = generator.permutation(len(rows))
-    # The place of each row among those of its class, as a share: the smallest shares make up a sample of even proportions.
-    places = np.empty(len(rows))
-    for label in np.unique(labels):
-        own = order[labels[order] == label]
-        places[own] = np.arange(len(own)) / len(own)
-    return torch.from_numpy(np.sort(rows[np.argsort(places, kind="stable")[:most]]))
 
 
 def overlap_of(first: PreparedData, second: PreparedData) -> Overlap:
