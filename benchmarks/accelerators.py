@@ -1,7 +1,7 @@
 """What a training step moves and starts on an accelerator, counted and not timed: `python -m benchmarks.accelerators`.
 
 Bytes are those of tensors as large as the logits, and of what kernels keep of each row, for operations of torch and for Triton's
-kernels. `--compiled` counts the kernels that Inductor generates for the processor of this machine, which takes minutes.
+kernels. `python -m benchmarks.compiled` counts what torch.compile makes of the losses.
 """
 
 import argparse
@@ -81,29 +81,7 @@ def traffic_table(expressions: Sequence[str]) -> None:
         print(f"| {expression} | {operations} | {moved / passes:.2f} | {'' if found[0] is None else 3} | {' | '.join(shares)} |")
 
 
-def generated_kernels(loss: Callable[[Tensor, Tensor], Tensor]) -> int:
-    """Return how many kernels Inductor generates for a step."""
-    from torch._inductor import metrics
-
-    torch._dynamo.reset()
-    metrics.reset()
-    logits, target = torch.randn(256, 100, requires_grad=True), torch.randint(100, (256,))
-    torch.compile(loss, fullgraph=True)(logits, target).backward()
-    return int(metrics.generated_kernel_count)
-
-
-def compiled_table(expressions: Sequence[str]) -> None:
-    """Print how many kernels Inductor generates; a graph break would be an error."""
-    torch._inductor.config.force_disable_caches = True  # what comes from a cache is not counted
-    print("| loss | kernels |\n|---|---|")
-    print(f"| F.cross_entropy | {generated_kernels(F.cross_entropy)} |", flush=True)
-    for expression in expressions:
-        print(f"| {expression} | {generated_kernels(make_loss(expression))} |", flush=True)
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("losses", nargs="*", default=ready_losses(), help="expressions; the catalogue by default")
-    parser.add_argument("--compiled", action="store_true", help="count the kernels that Inductor generates")
-    chosen = parser.parse_args()
-    (compiled_table if chosen.compiled else traffic_table)(chosen.losses)
+    traffic_table(parser.parse_args().losses)

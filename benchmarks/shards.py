@@ -8,9 +8,16 @@ import argparse
 import tempfile
 from collections.abc import Callable
 from functools import partial
+from typing import Any
+from unittest.mock import patch
 
 import torch
+import torch.distributed._functional_collectives as functional_collectives
+import torch.nn.functional as F
 from torch import distributed
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Shard
+from torch.distributed.tensor.parallel import loss_parallel
 from torch.multiprocessing import get_context
 
 from benchmarks.measure import markdown_table, peak_memory
@@ -31,36 +38,47 @@ CLASSES = 1000
 def sent_by(step: Callable[[], object]) -> tuple[int, int]:
     """Return how many bytes a process hands to the others in a step, and how often."""
     sizes: list[int] = []
-    originals = distributed.all_reduce, distributed.all_gather
 
-    def all_reduce(tensor: torch.Tensor, *arguments: object, **options: object) -> None:
-        sizes.append(tensor.numel() * tensor.element_size())
-        originals[0](tensor, *arguments, **options)
+    def counting(send: Callable[..., object], place: int) -> Callable[..., object]:
+        def counted_send(*arguments: Any, **options: object) -> object:
+            sizes.append(arguments[place].numel() * arguments[place].element_size())
+            return send(*arguments, **options)
 
-    def all_gather(parts: list[torch.Tensor], tensor: torch.Tensor, **options: object) -> None:
-        sizes.append(tensor.numel() * tensor.element_size())
-        originals[1](parts, tensor, **options)
+        return counted_send
 
-    distributed.all_reduce, distributed.all_gather = all_reduce, all_gather
-    try:
+    # What is sent is the first argument, or the second after a place for what comes.
+    with (
+        patch.object(distributed, "all_reduce", counting(distributed.all_reduce, 0)),
+        patch.object(distributed, "all_gather", counting(distributed.all_gather, 1)),
+        patch.object(functional_collectives, "all_reduce", counting(functional_collectives.all_reduce, 0)),
+    ):
         step()
-    finally:
-        distributed.all_reduce, distributed.all_gather = originals
     return sum(sizes), len(sizes)
 
 
 def counted(names: list[str]) -> dict[str, list[tuple[int, int]]]:
-    """Return what is sent forward, and backward, for logits of one process in single precision."""
+    """Return what is sent forward, and backward, for logits of one process in single precision; by torch's own loss first."""
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(16, 2 * CLASSES, generator=generator)
     target = torch.randint(2 * CLASSES, (16,), generator=generator)
     own = logits[:, distributed.get_rank() * CLASSES :][:, :CLASSES].clone().requires_grad_()
-    found = {}
+    with loss_parallel():
+        found = {"torch's loss_parallel": sent_forward_and_backward(lambda: F.cross_entropy(spread(own), target))}
     for name in names:
-        values: list[torch.Tensor] = []
-        forward = sent_by(lambda name=name, values=values: values.append(sharded_loss(own, target, make_loss(name))))
-        found[name] = [forward, sent_by(values[0].backward)]
+        found[name] = sent_forward_and_backward(lambda name=name: sharded_loss(own, target, make_loss(name)))
     return found
+
+
+def spread(own: torch.Tensor) -> DTensor:
+    """Return the logits of all processes as one tensor."""
+    mesh = init_device_mesh("cpu", (distributed.get_world_size(),))
+    return DTensor.from_local(own, mesh, [Shard(1)])
+
+
+def sent_forward_and_backward(loss: Callable[[], torch.Tensor]) -> list[tuple[int, int]]:
+    """Return what computing a loss sends, and what its gradient does."""
+    values: list[torch.Tensor] = []
+    return [sent_by(lambda: values.append(loss())), sent_by(values[0].backward)]
 
 
 def memory() -> int:

@@ -1,5 +1,7 @@
 """What the contract is tested on: every loss of the catalogue, and further parameters of some."""
 
+import os
+
 import pytest
 import torch
 from torch import Tensor
@@ -47,6 +49,8 @@ CASES = contract_cases()
 
 IS_REFERENCE = kernels.losses is formula.losses
 """Whether the plain formulas run, without the kernels for processors."""
+IS_INTERPRETED = os.environ.get("LOSSMITH_KERNELS") == "triton"
+"""Whether Triton's kernels run in its interpreter, slowly."""
 # What single precision loses in the plain formulas, and the kernels have from a second look in double precision.
 ROUNDED_IN_LONG_SUMS = ("el", "gce", "agce", "agce(b=1e-5, q=0.5)", "nce", "nce-mae", "nf")
 ROUNDED_FAR_FROM_THE_TARGET = ("nce", "nf", "nce-mae", "nce-agce", "nf-mae", "nce + 2*nf")

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
-from cases import CASES, IS_REFERENCE, class_losses, expected_over_classes
+from cases import CASES, IS_INTERPRETED, IS_REFERENCE, class_losses, expected_over_classes
 from lossmith import make_loss
 from lossmith.losses import ClassificationLoss
 
@@ -22,6 +22,8 @@ OPTIONS = [
     {"reduction": reduction, "weight": weight, "ignore_index": ignored, "label_smoothing": smoothing}
     for reduction, weight, ignored, smoothing in product(("mean", "sum", "none"), (None, WEIGHT), (-100, 1), (0.0, 0.3))
 ]
+# A kernel in Triton's interpreter takes a thousand times as long: every fifth has each option with each value, and most pairs.
+OPTIONS = OPTIONS[::5] if IS_INTERPRETED else OPTIONS
 
 
 def batch(shape: tuple[int, ...], seed: int = 0, scale: float = 2.0) -> tuple[Tensor, Tensor, Tensor]:

@@ -77,6 +77,28 @@ def test_fast_is_reference_on_large_batches(monkeypatch, expression, kind):
     assert (fast[1].double() - reference[1]).abs().amax() <= 5e-6 * largest
 
 
+@pytest.mark.skipif(IS_REFERENCE, reason="there is nothing but the reference to compare")
+@pytest.mark.parametrize("kind", ["indices", "probabilities"])
+@pytest.mark.parametrize("expression", CASES)
+def test_fast_is_reference_with_few_classes(monkeypatch, expression, kind):
+    """Their softmax is taken by columns, and small gradients are multiplied by their factors at once."""
+    generator = torch.Generator().manual_seed(2)
+    logits = 1.5 * torch.randn(200, 11, generator=generator)
+    target = torch.arange(200) % 11
+    if kind == "probabilities":
+        target = torch.softmax(logits.flip(1), 1)
+    loss = make_loss(expression)
+    value, gradient = value_and_gradient(loss, logits, target)
+    each, slopes = value_and_gradient(make_loss(expression, reduction="none"), logits, target)
+    by_reference(monkeypatch)
+    double = target.double() if kind == "probabilities" else target
+    exact, slope = value_and_gradient(loss, logits.double(), double)
+    torch.testing.assert_close(torch.stack([value, each.mean()]).double(), exact.expand(2), rtol=1e-6, atol=0)
+    for found in (gradient, slopes / 200):
+        assert found.is_contiguous()
+        assert (found.double() - slope).abs().amax() <= 2e-6 * slope.abs().amax()
+
+
 def test_a_users_function_never_gets_the_kernel_of_ours():
     def label_smoothing(logits, target, *, alpha):
         return alpha * logits.sum(1)

@@ -5,7 +5,8 @@ import math
 import torch
 from torch import Tensor
 
-from lossmith.kernels.cpu.target import LARGEST, SMALLEST, KnownProbability, is_off, sums_are_long
+from lossmith.kernels.cpu.softmax import is_off, softmax, sums_are_long
+from lossmith.kernels.cpu.target import LARGEST, SMALLEST, KnownProbability
 from lossmith.numerics.softmax import log_odds
 
 __all__ = ["ClassProbabilities", "sum_of_surprises"]
@@ -19,7 +20,7 @@ class ClassProbabilities(KnownProbability):
     """The probabilities of all classes, for logits ``(N, C, ...)``; ``1 - p`` and ``-log p`` when first asked for."""
 
     def __init__(self, logits: Tensor) -> None:
-        self.p = _softmax(logits)
+        self.p = _normalized_softmax(logits)
         self._rest: Tensor | None = None
         self._surprise = None
         self._raised = None
@@ -101,9 +102,9 @@ class ClassProbabilities(KnownProbability):
         return others.scatter_(1, self.top, torch.where(self.largest > 0.5, balance, entry))
 
 
-def _softmax(logits: Tensor) -> Tensor:
+def _normalized_softmax(logits: Tensor) -> Tensor:
     """Return the softmax of rows that add up to 1, also if there are many classes."""
-    probs = torch.softmax(logits, 1)
+    probs = softmax(logits)
     if sums_are_long(logits) and logits.numel():
         total = probs.sum(1, keepdim=True)
         probs = probs.mul_(1 / total) if is_off(total) else probs

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from lossmith.kernels.cpu.evaluation import Evaluation, Kernel
+from lossmith.kernels.cpu.softmax import SHORT_SUM, is_off, softmax, sums_are_long
 from lossmith.kernels.reference import Term
 from lossmith.numerics.elementary import softplus
 from lossmith.numerics.probability import Probability
@@ -22,13 +23,11 @@ __all__ = [
     "SMALLEST",
     "KnownProbability",
     "TargetSoftmax",
-    "is_off",
     "kernel_of_target",
     "mean_gap",
     "rounded",
     "sum_of_other_surprises",
     "sum_of_terms",
-    "sums_are_long",
     "target_and_others",
     "target_softmax",
 ]
@@ -38,10 +37,6 @@ __all__ = [
 SMALLEST = 2**-24
 LARGEST = 1 - 2**-20
 LOWEST_LOG = math.log(SMALLEST)
-# torch's softmax adds up exponentials one after another, in 8 sums where classes are adjacent and else in one. If they are many
-# and one is large, its rounding at each step is an error common to all probabilities: in single precision above 2**-21 for more.
-_LONGEST_SUM = 8
-_ROUNDING = {dtype: 4 * torch.finfo(dtype).eps for dtype in (torch.float32, torch.float64)}
 # From this many classes on, and for logits below that, sums of logits are as good as sums of their differences.
 _MANY = 12
 _LARGEST_SUMMED = 16.0
@@ -61,10 +56,10 @@ def kernel_of_target(terms: tuple[Term, ...]) -> Kernel:
 
 def _evaluate(terms: tuple[Term, ...], logits: Tensor, target: Tensor) -> Evaluation:
     """Terms without normalisation, for class indices: the pull is kept apart from the direction ``p - onehot``."""
-    softmax = target_softmax(logits, target.unsqueeze(1))
-    value, pull = sum_of_terms(terms, softmax.target)
+    found = target_softmax(logits, target.unsqueeze(1))
+    value, pull = sum_of_terms(terms, found.target)
     return Evaluation(
-        rounded(value, logits).squeeze(1), softmax.direction, rounded(pull, logits) if isinstance(pull, Tensor) else pull
+        rounded(value, logits).squeeze(1), found.direction, rounded(pull, logits) if isinstance(pull, Tensor) else pull
     )
 
 
@@ -180,38 +175,26 @@ def target_and_others(logits: Tensor, index: Tensor) -> tuple[KnownProbability, 
 
 def _moderate_softmax(logits: Tensor, index: Tensor) -> tuple[KnownProbability, Tensor] | None:
     """Return the same from a plain softmax, or None where that will not do."""
-    probs = torch.softmax(logits, 1)
+    probs = softmax(logits)
     prob = probs.gather(1, index)
     smallest, largest = torch.aminmax(prob)
     least, most = smallest.item(), largest.item()
     if not (least > SMALLEST and most < LARGEST):
         return None
-    if most < 0.5 and not sums_are_long(logits):
-        rest = 1 - prob
+    total = None
+    if most >= 0.5:
+        rest = probs.scatter_(1, index, 0.0).sum(1, keepdim=True)
+        total = prob + rest if logits.shape[1] > SHORT_SUM else None
+    elif sums_are_long(logits):
+        total = probs.sum(1, keepdim=True)
+        rest = total - prob
     else:
-        if most < 0.5:
-            total = probs.sum(1, keepdim=True)
-            rest = total - prob
-        else:
-            rest = probs.scatter_(1, index, 0.0).sum(1, keepdim=True)
-            total = prob + rest
-        if is_off(total):
-            probs, prob, rest = (part.mul_(1 / total) for part in (probs, prob, rest))
+        rest = 1 - prob
+    if total is not None and is_off(total):
+        probs, prob, rest = (part.mul_(1 / total) for part in (probs, prob, rest))
     target = KnownProbability(prob, rest)
     target.least, target.most = least, most
     return target, probs
-
-
-def sums_are_long(logits: Tensor) -> bool:
-    """Return whether torch's softmax adds up so many exponentials that its rounding counts."""
-    return logits.shape[1] > _LONGEST_SUM * (8 if logits.dim() == 2 else 1)
-
-
-def is_off(total: Tensor) -> bool:
-    """Return whether probabilities that should add up to 1 do not."""
-    smallest, largest = torch.aminmax(total)
-    rounding = _ROUNDING[total.dtype]
-    return not (smallest.item() > 1 - rounding and largest.item() < 1 + rounding)
 
 
 def mean_gap(logits: Tensor, index: Tensor, target: KnownProbability) -> Tensor:

@@ -13,6 +13,7 @@ All of it is arithmetic of a few numbers for each row. It takes tensors, and arr
 take a fraction of the time of torch's.
 """
 
+from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -81,11 +82,16 @@ def with_holes(sums: Numbers, holes: Numbers) -> Numbers:
 
 def holes_of_others(holes: Numbers) -> Numbers:
     """Return the holes without each of them, ``(k - 1, k, N)``."""
-    k, library = holes.shape[0], _library(holes)
-    place: dict[str, Any] = {"device": holes.device} if isinstance(holes, Tensor) else {}
-    is_later = library.tril(library.ones((k - 1, k), **place))[:, :, None] > 0
-    others: Numbers = library.where(is_later, holes[1:, None], holes[:-1, None])
+    k = holes.shape[0]
+    is_later = torch.ones(k - 1, k, device=holes.device).tril()[:, :, None] > 0 if isinstance(holes, Tensor) else _are_later(k)
+    others: Numbers = _library(holes).where(is_later, holes[1:, None], holes[:-1, None])
     return others
+
+
+@cache
+def _are_later(k: int) -> Any:
+    """Return whether each of the holes without one comes after that one, ``(k - 1, k, 1)``."""
+    return np.tril(np.ones((k - 1, k), dtype=bool))[:, :, None]
 
 
 def rest_polynomials(power_sums: Numbers) -> Numbers:
@@ -107,15 +113,21 @@ def rest_polynomials(power_sums: Numbers) -> Numbers:
         found.append(later[:1] / degree)
         later = later[1:] + signed[: k - degree] * found[-1]
     # Rounding can leave a sum of positive products a little below 0.
-    polynomials: Numbers = library.concatenate(found).clip(0.0)
-    return polynomials
+    polynomials: Numbers = library.concatenate(found)
+    return polynomials.clamp_min(0.0) if isinstance(polynomials, Tensor) else np.maximum(polynomials, 0.0)
 
 
 def with_alternating_signs(rows: Numbers) -> Numbers:
     """Return the numbers times 1, -1, 1, ... from row to row."""
+    if not isinstance(rows, Tensor):
+        return rows * _signs(rows.shape[0]).reshape(-1, *[1] * (rows.ndim - 1))
     parts = [-rows[i : i + 1] if i % 2 else rows[i : i + 1] for i in range(rows.shape[0])]
-    signed: Numbers = _library(rows).concatenate(parts)
-    return signed
+    return torch.cat(parts)
+
+
+@cache
+def _signs(count: int) -> Doubles:
+    return np.array([-1.0 if i % 2 else 1.0 for i in range(count)])
 
 
 def _library(numbers: Tensor | Doubles) -> Any:

@@ -18,6 +18,9 @@ from lossmith.numerics.subsets.sums import Doubles
 
 __all__ = ["expected_topk"]
 
+# Far from the largest exponent of double precision, which sums over subsets may add to.
+_HIGHEST_MODERATE = 300.0
+
 
 def expected_topk(logits: Tensor, factors: Tensor, *, k: int, tau: float, margin: float) -> Evaluation:
     """Return the losses ``sum_c factor_c tau softplus(odds_c + margin / tau)`` and their gradient.
@@ -33,13 +36,22 @@ def expected_topk(logits: Tensor, factors: Tensor, *, k: int, tau: float, margin
         Losses and gradients.
     """
     rows = _Rows(logits, k, k * tau)
-    excess = rows.odds()
-    if excess.numel() and excess.amax().item() == math.inf:  # the log-odds of a class that is not possible
-        excess = torch.where(factors == 0, 0.0, excess)
-    excess.add_(margin / tau)
-    losses = softplus(excess).mul_(factors).sum(1).mul_(tau)
-    gradient = rows.gradient(excess.sigmoid_().mul_(factors).mul_(tau))
+    ratio = rows.moderate_ratios(margin / tau)
+    if ratio is None:
+        losses, chances = _by_log_odds(rows.odds(), factors, margin / tau)
+    else:
+        losses, chances = torch.log1p(ratio), ratio.div_(ratio + 1)
+    losses = losses.mul_(factors).sum(1).mul_(tau)
+    gradient = rows.gradient(chances.mul_(factors), tau)
     return Evaluation(losses.to(logits.dtype), gradient.to(logits.dtype))
+
+
+def _by_log_odds(odds: Tensor, factors: Tensor, lead: float) -> tuple[Tensor, Tensor]:
+    """Return softplus and sigmoid of log-odds plus a lead; log-odds are overwritten."""
+    if odds.numel() and odds.amax().item() == math.inf:  # the log-odds of a class that is not possible
+        odds = torch.where(factors == 0, 0.0, odds)
+    excess = odds.add_(lead)
+    return softplus(excess), excess.sigmoid_()
 
 
 class _Rows:
@@ -51,22 +63,40 @@ class _Rows:
         self._top_index = index[:, :k]
         top_values = doubles(top.T)
         reference = top_values[-1]
-        self._gaps = (logits - _column(reference)).mul_(1 / scale)
-        self._weights = (self._gaps * math.log2(math.e)).exp2_().scatter_(1, self._top_index, 0.0)
+        self._logits, self._reference = logits, _column(reference)
+        self._weights = self._gaps(math.log2(math.e)).exp2_().scatter_(1, self._top_index, 0.0)
         self._step = _column((reference - top_values[-2]) / scale)
         sums = power_sums(self._weights, k, self._weights.sum(1))
         self._numbers = OddsOfRows(top_values[:-1], reference, sums, scale)
+        self._present = _horner(self._numbers.coefficients, self._weights)
+        self._occupied = self._weights * self._present
+        self._absent = (self._occupied * _column(-self._numbers.ratio)).add_(_column(self._numbers.total))
+
+    def _gaps(self, factor: float = 1.0) -> Tensor:
+        return (self._logits - self._reference).mul_(factor / self._scale)
 
     def odds(self) -> Tensor:
         """Return the log-odds of every class to be absent."""
-        numbers = self._numbers
-        self._present = _horner(numbers.coefficients, self._weights)
-        self._absent = (self._weights * self._present).mul_(_column(-numbers.ratio)).add_(_column(numbers.total))
-        odds = (self._absent / self._present).log_().sub_(self._gaps).sub_(self._step)
-        return odds.scatter_(1, self._top_index, torch.from_numpy(numbers.of_top).T)
+        odds = (self._absent / self._present).log_().sub_(self._gaps()).sub_(self._step)
+        return odds.scatter_(1, self._top_index, torch.from_numpy(self._numbers.of_top).T)
 
-    def gradient(self, slopes: Tensor) -> Tensor:
-        """Return the derivatives with respect to the logits, given those with respect to the log-odds, which are overwritten."""
+    def moderate_ratios(self, lead: float) -> Tensor | None:
+        """Return ``exp(odds + lead)``, without logarithms and exponentials of all, or None where that may overflow."""
+        if self._logits.numel() == 0:
+            return None
+        of_top, rise = self._numbers.of_top + lead, lead - self._step
+        deepest = (self._reference - self._logits.amin(1, keepdim=True)) / self._scale
+        highest = of_top.max(), (rise + deepest).amax().item()
+        if not (highest[0] < _HIGHEST_MODERATE and highest[1] < _HIGHEST_MODERATE):  # also where something is not a number
+            return None
+        ratio = (self._absent / self._occupied).mul_(rise.exp())
+        return ratio.scatter_(1, self._top_index, torch.from_numpy(np.exp(of_top)).T)
+
+    def gradient(self, slopes: Tensor, factor: float) -> Tensor:
+        """Return the derivatives with respect to the logits, given those with respect to the log-odds over a factor.
+
+        The latter are overwritten.
+        """
         numbers, weights, present = self._numbers, self._weights, self._present
         of_top = doubles(slopes.gather(1, self._top_index).T)
         slopes.scatter_(1, self._top_index, 0.0)
@@ -85,8 +115,8 @@ class _Rows:
         of_weights = _horner(_derivative(numbers.coefficients), weights).mul_(of_present).add_(known.mul_(_column(numbers.ratio)))
         degrees = np.arange(1.0, len(sum_slopes) + 1)[:, None]
         of_weights = _horner(degrees * sum_slopes, weights).sub_(of_weights)
-        gradient = of_weights.mul_(weights).sub_(slopes).mul_(1 / self._scale)
-        return gradient.scatter_(1, self._top_index, torch.from_numpy(top_slopes).T)
+        gradient = of_weights.mul_(weights).sub_(slopes).mul_(factor / self._scale)
+        return gradient.scatter_(1, self._top_index, torch.from_numpy(factor * top_slopes).T)
 
 
 def _column(numbers: Doubles) -> Tensor:
