@@ -26,6 +26,8 @@ MORE = (
     "ce-el(alpha=0.5, beta=2)",
     "nf(gamma=0.5, printed=true)",
     "poly(epsilon=-1)",
+    "multi-label(focal)",
+    "asl(gamma_neg=1, clip=0)",
     "ldam(scale=3, beta=0.9, imbalance=0.01)",
     "logit-adjusted(nce, tau=2, imbalance=0.01)",
     "0.5*ce + 2*mae",

@@ -123,6 +123,23 @@ def sigmoid(z: list[mpf], y: int) -> mpf:
     return mpmath.fsum(mpmath.log1p(mpmath.exp(-each if c == y else each)) for c, each in enumerate(z))
 
 
+def presences(z: list[mpf], y: int, present: Callable[[mpf], mpf], absent: Callable[[mpf], mpf]) -> mpf:
+    p = [1 / (1 + mpmath.exp(-each)) for each in map(mpf, z)]
+    return mpmath.fsum(present(each) if c == y else absent(each) for c, each in enumerate(p))
+
+
+def multi_label(f: Callable[[list[mpf], int], mpf]) -> Callable[[list[mpf], int], mpf]:
+    return lambda z, y: presences(z, y, lambda p: f([p], 0), lambda p: f([1 - p], 0))
+
+
+def asl(z: list[mpf], y: int, gamma_pos: float = 1.0, gamma_neg: float = 4.0, clip: float = 0.05) -> mpf:
+    def absent(p: mpf) -> mpf:
+        less = max(p - mpf(clip), mpf(0))
+        return -(less ** mpf(gamma_neg)) * mpmath.log(1 - less) if less else mpf(0)
+
+    return presences(z, y, lambda p: focal([p], 0, gamma_pos), absent)
+
+
 def squared_error(z: list[mpf], y: int) -> mpf:
     return mpmath.fsum((each - 1) ** 2 if c == y else each**2 for c, each in enumerate(z)) / len(z)
 
@@ -212,6 +229,12 @@ OF_LOGITS: dict[str, Callable[[list[mpf], int], mpf]] = {
     "logit-penalty": lambda z, y: cross_entropy(softmax(z), y) + mpf(6e-4) * mpmath.fsum(each**2 for each in z),
     "logit-norm": logit_norm,
     "sigmoid": sigmoid,
+    "multi-label": sigmoid,
+    "multi-label(gce(q=0.5))": multi_label(lambda p, y: generalized(p, y, 0.5)),
+    "multi-label(0.5*ce + 2*focal)": multi_label(lambda p, y: cross_entropy(p, y) / 2 + 2 * focal(p, y, 2.0)),
+    "asl": asl,
+    "asl(gamma_pos=0.0, gamma_neg=1.0, clip=0.2)": lambda z, y: asl(z, y, 0.0, 1.0, 0.2),
+    "asl(gamma_pos=2.0, gamma_neg=2.0, clip=0.0)": lambda z, y: asl(z, y, 2.0, 2.0, 0.0),
     "squared-error": squared_error,
     "complement-entropy": complement_entropy,
     "cot": lambda z, y: cross_entropy(softmax(z), y) + complement_entropy(z, y),

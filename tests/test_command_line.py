@@ -228,7 +228,8 @@ IN_LOSSES = (
 def test_the_package_shows_what_people_type_and_its_namespaces():
     made = ["LinearLoss", "LossScheduler", "LossmithClassifier", "linear_loss", "make_loss", "make_noise", "make_objective"]
     used = ["Study", "advise", "compare", "inspect_labels", "load_data", "open_study"]
-    losses = ["BinaryBiTemperedLoss", *(loss.__name__ for loss in LOSSES.values() if loss.__name__ not in IN_LOSSES)]
+    binary = ["BinaryBiTemperedLoss", "BinaryLoss"]
+    losses = [*binary, *(loss.__name__ for loss in LOSSES.values() if loss.__name__ not in IN_LOSSES)]
     assert sorted(dir(lossmith)) == sorted(["__version__", *NAMESPACES, *made, *used, *losses])
     assert all(getattr(lossmith, name) is not None for name in dir(lossmith))
     with pytest.raises(AttributeError, match="module 'lossmith' has no attribute 'nothing'"):

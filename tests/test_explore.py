@@ -49,6 +49,7 @@ PARAMETERS = {
     "squared-error": ["kappa=6, target=12, scale=3"],
     "cot": ["gamma=0", "gamma=0.01"],
     "ldam": ["max_margin=0, scale=1, imbalance=1", "max_margin=0.5, scale=10, beta=0.999, imbalance=0.01"],
+    "asl": ["gamma_pos=0, gamma_neg=0, clip=0", "gamma_pos=2, gamma_neg=1, clip=0.3"],
     "poly": ["epsilon=0", "epsilon=-1", "epsilon=6"],
     "balanced-softmax": ["imbalance=1", "imbalance=0.001"],
 }

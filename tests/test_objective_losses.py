@@ -377,6 +377,7 @@ def test_single_precision_with_many_classes(expression: str, num_classes: int, v
     assert_rounding(torch.autograd.grad(make_loss(expression)(leaf, target), leaf)[0].double(), slopes, 2e-6 * largest)
 
 
+@pytest.mark.filterwarnings("ignore:.*have one class")
 def test_complement_ignores_the_target_logit_and_few_classes() -> None:
     loss = ComplementEntropyLoss(reduction="none")
     logits = torch.randn(6, 5, dtype=torch.float64)

@@ -30,6 +30,10 @@ from lossmith.losses.logit_bias import LogitBias
 from lossmith.losses.logit_norm import LogitNormLoss
 from lossmith.losses.logit_penalty import LogitPenaltyLoss, ZLoss
 from lossmith.losses.maximum_probability import MaximumProbabilityCrossEntropyLoss
+from lossmith.losses.multi_label.asymmetric import AsymmetricLoss
+from lossmith.losses.multi_label.binary import BinaryLoss
+from lossmith.losses.multi_label.multi_label import MultiLabelLoss
+from lossmith.losses.multi_label.sigmoid import SigmoidCrossEntropyLoss
 from lossmith.losses.normalized import (
     NormalizedCrossEntropyAGCELoss,
     NormalizedCrossEntropyLoss,
@@ -41,7 +45,6 @@ from lossmith.losses.poly import PolyLoss
 from lossmith.losses.rare_classes.class_weights import class_balanced_weights
 from lossmith.losses.rare_classes.ldam import LDAMLoss
 from lossmith.losses.rare_classes.logit_adjusted import BalancedSoftmaxLoss, LogitAdjustedLoss
-from lossmith.losses.sigmoid import SigmoidCrossEntropyLoss
 from lossmith.losses.squared_error import SquaredErrorLoss
 from lossmith.losses.top_k import HardTopKLoss, SmoothTopKLoss
 
@@ -73,6 +76,8 @@ LOSSES: dict[str, type[ClassificationLoss]] = {
         LogitPenaltyLoss,
         LogitNormLoss,
         SigmoidCrossEntropyLoss,
+        MultiLabelLoss,
+        AsymmetricLoss,
         SquaredErrorLoss,
         ComplementEntropyLoss,
         ComplementObjective,
@@ -96,10 +101,12 @@ torch.serialization.add_safe_globals([*LOSSES.values(), *MATRICES.values(), Weig
 __all__ = [
     "LOSSES",
     "AsymmetricGeneralizedCrossEntropyLoss",
+    "AsymmetricLoss",
     "BackwardCorrection",
     "BalancedSoftmaxLoss",
     "BiTemperedLoss",
     "BinaryBiTemperedLoss",
+    "BinaryLoss",
     "ClassificationLoss",
     "ComplementEntropyLoss",
     "ComplementObjective",
@@ -118,6 +125,7 @@ __all__ = [
     "LogitPenaltyLoss",
     "MAELoss",
     "MaximumProbabilityCrossEntropyLoss",
+    "MultiLabelLoss",
     "NormalizedCrossEntropyAGCELoss",
     "NormalizedCrossEntropyLoss",
     "NormalizedCrossEntropyMAELoss",

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Unpack
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lossmith import kernels
 from lossmith.expressions.limits import Limits
 from lossmith.kernels import Formula, Rows
+from lossmith.losses.contract.binary_options import OneLogitLoss
 from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
 from lossmith.losses.contract.options import Reduction
-from lossmith.losses.contract.reduction import checked_denominator, reduce
 from lossmith.numerics.bregman import tempered_divergence, tempered_divergence_from_one
 from lossmith.numerics.elementary import box_cox
 from lossmith.numerics.entries import entry, with_entry
@@ -168,7 +168,7 @@ class TsallisLoss(_TwoTemperatures):
         return Rows(tsallis, {"t1": self.t1, "t2": self.t2})
 
 
-class BinaryBiTemperedLoss(nn.Module):
+class BinaryBiTemperedLoss(OneLogitLoss):
     """Bi-tempered logistic loss of one logit per label, for two classes and for multi-label targets with noise.
 
     The divergence of :class:`BiTemperedLoss` between ``(y, 1-y)`` and ``(p, 1-p)``, where p is ``tempered_sigmoid(logits, t2)``
@@ -193,8 +193,6 @@ class BinaryBiTemperedLoss(nn.Module):
     """
 
     limits: ClassVar[Mapping[str, Limits]] = _LIMITS
-    weight: Tensor | None
-    pos_weight: Tensor | None
 
     def __init__(
         self,
@@ -205,14 +203,9 @@ class BinaryBiTemperedLoss(nn.Module):
         pos_weight: Tensor | Sequence[float] | None = None,
         reduction: Reduction = "mean",
     ) -> None:
-        super().__init__()
-        if reduction not in ("mean", "sum", "none"):
-            raise ValueError(f"BinaryBiTemperedLoss: reduction must be 'mean', 'sum' or 'none', got {reduction!r}.")
-        for name, factors in (("weight", weight), ("pos_weight", pos_weight)):
-            self.register_buffer(name, None if factors is None else torch.as_tensor(factors))
+        super().__init__(weight, pos_weight, reduction)
         self.t1 = t1
         self.t2 = t2
-        self.reduction = reduction
 
     def forward(self, logits: Tensor, target: Tensor, *, denominator: float | Tensor | None = None) -> Tensor:
         """Return the loss of all elements, reduced.
@@ -229,20 +222,15 @@ class BinaryBiTemperedLoss(nn.Module):
             TypeError: If the logits are not floating point, or the target is complex.
             ValueError: If the shapes differ, the target is out of range, or t1 does not suit it.
         """
-        dtype = self._computed_dtype(logits, target)
-        if denominator is not None:
-            denominator = checked_denominator(denominator, self.reduction, type(self).__name__)
-        labels = target.to(dtype)
-        _check_target("BinaryBiTemperedLoss", torch.stack((labels, 1 - labels), -1), self.t1)
-        flat, flat_labels = logits.to(dtype).reshape(-1), labels.reshape(-1)
-        pairs = torch.stack((flat, torch.zeros_like(flat)), 1)
+        rows, labels = self._rows(logits, target)
+        both = torch.stack((labels, 1 - labels), 1)
+        _check_target("BinaryBiTemperedLoss", both, self.t1)
+        pairs = torch.stack((rows, torch.zeros_like(rows)), 1)
         formula = Rows(bi_tempered, {"t1": self.t1, "t2": self.t2})
-        losses = kernels.losses(formula, pairs, torch.stack((flat_labels, 1 - flat_labels), 1)).reshape(logits.shape)
+        losses = kernels.losses(formula, pairs, both).reshape(logits.shape)
         if self.pos_weight is not None:
-            losses = losses * (1 + (self.pos_weight.to(dtype) - 1) * labels)
-        if self.weight is not None:
-            losses = losses * self.weight.to(dtype)
-        return reduce(losses, None, self.reduction, denominator).to(logits.dtype)
+            losses = losses * (1 + (self.pos_weight.to(losses.dtype) - 1) * labels.reshape(logits.shape))
+        return self._reduced(losses, logits, denominator)
 
     def predict_proba(self, logits: Tensor) -> Tensor:
         """Return the probability of the label 1 for each logit.
@@ -264,16 +252,6 @@ class BinaryBiTemperedLoss(nn.Module):
         if name in self.limits:
             value = self.limits[name].check(name, value, owner=type(self).__name__)
         super().__setattr__(name, value)
-
-    def _computed_dtype(self, logits: Tensor, target: Tensor) -> torch.dtype:
-        owner = type(self).__name__
-        if not logits.is_floating_point():
-            raise TypeError(f"{owner}: logits must be floating point, got {logits.dtype}.")
-        if target.is_complex():
-            raise TypeError(f"{owner}: target must be labels or probabilities, got {target.dtype}.")
-        if target.shape != logits.shape:
-            raise ValueError(f"{owner}: target must have shape {tuple(logits.shape)}, got {tuple(target.shape)}.")
-        return torch.promote_types(logits.dtype, torch.float32)
 
 
 def _check_target(owner: str, target: Tensor, t1: float) -> None:

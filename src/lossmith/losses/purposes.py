@@ -11,6 +11,7 @@ PURPOSES: dict[str, tuple[str, ...]] = {
     "around others, for wrong labels of a known kind": ("forward-correction", "backward-correction"),
     "around others, for many classes": ("logit-bias", "z-loss"),
     "for rare classes": ("logit-adjusted", "balanced-softmax", "ldam", "focal", "poly"),
+    "for several labels at once": ("multi-label", "asl"),
     "for the right class among k guesses": ("smooth-topk", "hard-topk"),
     "for calibration and representations": (
         *("label-smoothing", "logit-penalty", "logit-norm", "sigmoid", "squared-error", "cot", "complement-entropy"),

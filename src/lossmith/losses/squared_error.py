@@ -58,6 +58,7 @@ class SquaredErrorLoss(ClassificationLoss):
     """
 
     name = "squared-error"
+    takes_several = True
     limits = {"kappa": Limits(0.0, low_open=True), "target": Limits(), "scale": Limits(0.0, low_open=True)}
     presets = {
         10: {"kappa": 8.0, "target": 0.83},

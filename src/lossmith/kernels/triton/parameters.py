@@ -25,7 +25,7 @@ def with_numbers(formula: Formula, replace: Replace) -> Formula:
     if isinstance(formula, Terms):
         return Terms(tuple(_term(term, replace) for term in formula.terms))
     if isinstance(formula, Rows):
-        return Rows(formula.function, {name: _number(value, replace) for name, value in formula.parameters.items()})
+        return Rows(formula.function, {name: _parameter(value, replace) for name, value in formula.parameters.items()})
     if isinstance(formula, Sum):
         return Sum([(_number(factor, replace), with_numbers(part, replace)) for factor, part in formula.parts])
     if isinstance(formula, Biased):
@@ -42,6 +42,12 @@ def _term(term: Term, replace: Replace) -> Term:
         keywords = {name: _number(value, replace) for name, value in curve.keywords.items()}
         curve = partial(curve.func, *curve.args, **keywords)
     return Term(_number(factor, replace), curve, normalized)
+
+
+def _parameter(value: Any, replace: Replace) -> Any:
+    """Return a parameter of a function of rows: a number, or terms with numbers of their own."""
+    is_terms = isinstance(value, tuple) and all(isinstance(each, Term) for each in value)
+    return tuple(_term(term, replace) for term in value) if is_terms else _number(value, replace)
 
 
 def _number(value: Any, replace: Replace) -> Any:

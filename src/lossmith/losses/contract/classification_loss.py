@@ -4,28 +4,29 @@ A loss says what one example costs (:meth:`ClassificationLoss.formula`); this mo
 shapes, precision, class weights, ignored targets, label smoothing, example weights and the reduction.
 """
 
-import copy
 import inspect
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lossmith import kernels
 from lossmith.expressions.limits import Limits
 from lossmith.expressions.printed_form import printed_call
 from lossmith.kernels import Formula, Term, Terms
 from lossmith.kernels.sharded.entering import as_given, is_spread, spread, whole_shape
+from lossmith.losses.contract.arithmetic import SummableLoss
 from lossmith.losses.contract.options import OPTION_CHECKS, Options, Reduction, as_class_weights, check_option_names
 from lossmith.losses.contract.reduction import along_classes, checked_denominator, output_dtype, reduce, smooth, sum_of_shares
+from lossmith.losses.contract.target_warnings import LOOKS, warn_of_other_meaning
 from lossmith.losses.contract.targets import ClassIndices, are_all_classes, are_usual, check_range, check_shapes, one_hot
 
 __all__ = ["ClassificationLoss", "Options", "TargetProbabilityLoss"]
 
 
-class ClassificationLoss(nn.Module):
+class ClassificationLoss(SummableLoss):
     """Base of all losses: a drop-in for ``torch.nn.CrossEntropyLoss``. In formulas ``p`` is the probability of the target.
 
     A subclass gives its ``name``, the ``limits`` of its parameters and its :meth:`formula`.
@@ -41,8 +42,9 @@ class ClassificationLoss(nn.Module):
     limits: ClassVar[Mapping[str, Limits]] = {}
     presets: ClassVar[Mapping[int, Mapping[str, Any]]] = {}
     """Published parameters by number of classes."""
-    _sum_of: ClassVar[Callable[[Sequence[tuple[float, "ClassificationLoss"]]], "ClassificationLoss"]]
-    """Adds losses up. A sum is itself a loss, derived from this class, so it registers itself here where it is defined."""
+    takes_several: ClassVar[bool] = False
+    """Whether several classes can be true at once."""
+    _looks_left: int = LOOKS
 
     weight: Tensor | None
     ignore_index: int
@@ -149,6 +151,8 @@ class ClassificationLoss(nn.Module):
             ValueError: If shapes do not fit, the target has no value under this loss, or nothing is summed that could be divided.
             IndexError: If a class index is out of range.
         """
+        if not torch.compiler.is_compiling() and self._looks_left:
+            self._look(logits, target)
         if denominator is not None:
             denominator = checked_denominator(denominator, self.reduction, type(self).__name__)
         if sample_weight is None and are_usual(logits, target) and not kernels.reduces(logits):
@@ -166,6 +170,11 @@ class ClassificationLoss(nn.Module):
             if reduced is not None:
                 return reduced
         return self._by_formula(logits, target, sample_weight, denominator)
+
+    def _look(self, logits: Tensor, target: Tensor) -> None:
+        """Say once what a call means where that may not be what was meant."""
+        has_reason = not self.takes_several and warn_of_other_meaning(self, logits, target)
+        self._looks_left = 0 if has_reason or self.takes_several else self._looks_left - 1
 
     def _by_formula(
         self, logits: Tensor, target: Tensor, sample_weight: Tensor | None, denominator: float | Tensor | None
@@ -263,24 +272,6 @@ class ClassificationLoss(nn.Module):
         elif name in OPTION_CHECKS:
             value = OPTION_CHECKS[name](value, type(self).__name__)
         super().__setattr__(name, value)
-
-    def __mul__(self, factor: float) -> "ClassificationLoss":
-        return type(self)._sum_of([(factor * own, loss) for own, loss in self.summands()])
-
-    __rmul__ = __mul__
-
-    def __add__(self, other: "ClassificationLoss") -> "ClassificationLoss":
-        if not isinstance(other, ClassificationLoss):
-            return NotImplemented
-        return type(self)._sum_of([*self.summands(), *other.summands()])
-
-    def __sklearn_clone__(self) -> Self:
-        """Return a copy, which is what scikit-learn means by a clone of something that is not fitted."""
-        return copy.deepcopy(self)
-
-    def summands(self) -> "list[tuple[float, ClassificationLoss]]":
-        """Return the losses that this one is a sum of, with their factors: itself, once."""
-        return [(1.0, self)]
 
     def parameters_in_order(self) -> dict[str, Any]:
         """Return the loss's own parameters by name, as its constructor takes them."""

@@ -54,6 +54,11 @@ class CompositeLoss(ClassificationLoss):
         # What list(self.losses) gives, without a search for it: every option of every call is looked up here.
         return cast("list[ClassificationLoss]", [*self._modules["losses"]._modules.values()])  # type: ignore[union-attr]
 
+    @property
+    def takes_several(self) -> bool:  # type: ignore[override]
+        """Whether several classes can be true at once, by all parts."""
+        return all(part.takes_several for part in self.parts)
+
     def check_call(self, logits: Tensor, target: Tensor) -> None:
         """Let all parts check."""
         for part in self.parts:

@@ -29,7 +29,7 @@ FUNCTIONS = {
     "square": "square",
     "tanh": "Math.tanh",
 }
-PLAIN = ("detach", "expand_as", "log_odds", "one_hot", "pow", "surprises", "tail_places", "zeros_like")
+PLAIN = ("detach", "expand_as", "log_odds", "one_hot", "pow", "surprises", "tail_places", "with_slope", "zeros_like")
 RENAMED = ("slice", "tempered_log_probs", "tempered_probs", "topk_index")
 OF_ROWS = frozenset((*FUNCTIONS, *SPECIAL, *PLAIN, *RENAMED)) - {"getitem", "scatter_add"}
 """What ``rows.js`` has beside operators."""

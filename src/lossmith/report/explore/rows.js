@@ -354,6 +354,10 @@ const rows = {
   topk: (x, k) => gather(x, placesOfLargest(valueOf(x), k)),
   topkIndex: (x, k) => placesOfLargest(valueOf(x), k),
   where,
+  withSlope: (x, value, slope) => {
+    const [found, slopes] = [valueOf(value), valueOf(slope)];
+    return depends(x) ? recorded(found, (gradient) => tell(x, gradient, (a) => a, slopes)) : found;
+  },
   zerosLike: (x) => mapped(valueOf(x), () => 0),
 };
 

@@ -4,10 +4,9 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from lossmith.kernels import Formula, Rows
-from lossmith.losses.contract.classification_loss import ClassificationLoss
+from lossmith.losses.multi_label.presence import PresenceLoss
 from lossmith.numerics.elementary import softplus
 from lossmith.numerics.entries import entry, with_entry
 from lossmith.numerics.softmax import unless_diverged
@@ -32,7 +31,7 @@ def sigmoid_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     return softplus(with_entry(logits, index, -entry(logits, index))).sum(1)
 
 
-class SigmoidCrossEntropyLoss(ClassificationLoss):
+class SigmoidCrossEntropyLoss(PresenceLoss):
     """Sigmoid cross-entropy, ``-log sigmoid(z_y) - sum over c != y of log sigmoid(-z_c)``: one yes or no for every class.
 
     Use it for many classes, and where several labels can be true at once: a floating-point target may then hold a number
@@ -60,30 +59,6 @@ class SigmoidCrossEntropyLoss(ClassificationLoss):
         """Return equation 9 for class indices, or for any targets in [0, 1]."""
         return Rows(sigmoid_cross_entropy, {})
 
-    def weighted_soft_losses(self, logits: Tensor, probabilities: Tensor, weight: Tensor | None) -> Tensor:
-        """Return equation 9 for any targets in [0, 1]; for a distribution, that is the expected class-weighted loss."""
-        if weight is None:
-            return self.example_losses(logits, probabilities)
-        logits, present = unless_diverged(logits), probabilities * weight
-        absent = (1 - probabilities) * _mean_weight_of_others(probabilities, present, weight)
-        return (present * softplus(-logits) + absent * softplus(logits)).sum(1)
-
-    def predict_proba(self, logits: Tensor) -> Tensor:
-        """Return the sigmoids, divided by their sum.
-
-        Args:
-            logits: Logits ``(C)``, ``(N, C)`` or ``(N, C, d1, ...)``.
-
-        Returns:
-            Probabilities of the same shape.
-        """
-        # In logarithms, so that classes that are all improbable keep their proportions.
-        return torch.softmax(F.logsigmoid(logits), min(1, logits.dim() - 1))
-
-    def kind_of_probabilities(self) -> tuple[str | float, ...]:
-        """Return that they are sigmoids."""
-        return ("sigmoids",)
-
     @staticmethod
     def init_bias_(head: nn.Module) -> None:
         """Set the biases of a final layer to ``-log K``, so that every class starts at a probability of about 1/K.
@@ -104,10 +79,3 @@ class SigmoidCrossEntropyLoss(ClassificationLoss):
             raise TypeError(f"SigmoidCrossEntropyLoss: head must be a layer with biases, got {type(head).__name__}.")
         with torch.no_grad():
             bias.fill_(-math.log(bias.numel()))
-
-
-def _mean_weight_of_others(probabilities: Tensor, weighted: Tensor, weight: Tensor) -> Tensor:
-    others = probabilities.sum(1, keepdim=True) - probabilities
-    weighted_others = weighted.sum(1, keepdim=True) - weighted
-    has_others = others > 0
-    return torch.where(has_others, weighted_others / torch.where(has_others, others, 1.0), weight.mean())
