@@ -12,6 +12,8 @@ from lossmith.kernels import Biased, Rows, Sum, Term, Terms
 from lossmith.kernels.symbols import Operation
 from lossmith.kernels.traced import Either, TracedRows, TracedTerms, UntraceableError, trace
 from lossmith.losses import LOSSES
+from lossmith.numerics.class_shares import tail_places
+from lossmith.numerics.known_slope import with_slope
 from lossmith.numerics.softmax import log_odds, surprises
 from lossmith.numerics.subsets.marginals import log_odds_of_absence
 from lossmith.numerics.tempered import tempered_probs
@@ -141,6 +143,8 @@ PROGRAMS = {
     "expanded": lambda z, y: (z * own(z, y).unsqueeze(1).expand_as(z) + own(z, y).unsqueeze(1).expand(-1, 5)).square().sum(1),
     "one of all": lambda z, y: (F.one_hot(y, z.size(1)) * z.square()).sum(1) if y.unsqueeze(1).dtype == torch.int64 else None,
     "subsets": lambda z, y: own(log_odds_of_absence(z, 2, 0.7), y) ** 2,
+    "places of classes": lambda z, y: (tail_places(z) * z.square()).sum(1),
+    "slopes": lambda z, y: (with_slope(z, z.square(), 3 * z) + with_slope(z, z * 2, 0.5)).sum(1),
     "number of classes": lambda z, y: z.square().sum(1) / z.shape[1] if z.shape[1] > 2 else z.sum(1),
 }  # fmt: skip
 IN_THE_PAGE = """([text, rows, targets, given]) => rows.map((row, i) => {

@@ -35,7 +35,7 @@ def multi_label(logits: Tensor, target: Tensor, *, terms: tuple[Term, ...]) -> T
 
 
 class MultiLabelLoss(PresenceLoss, WrapperLoss):
-    """Any loss of the target's probability, ``sum over present c of f(sigmoid(z_c)) + over absent c of f(sigmoid(-z_c))``.
+    """Any loss f of a probability for every class, ``sum_c t_c f(sigmoid(z_c)) + (1 - t_c) f(sigmoid(-z_c))``.
 
     For targets of which several classes can be true at once, with whatever a loss of one class is good for: noisy labels
     (``multi-label(gce)``), easy majorities (``multi-label(focal)``). A floating-point target holds a number in [0, 1] for each

@@ -7,6 +7,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from lossmith.losses import make_loss
+from lossmith.losses.contract.needs_data import NeedsData
 from lossmith.report.elements import copyable
 from lossmith.statistics.recommendation import Recommendation
 from lossmith.statistics.verdicts import DEPENDS, Choice
@@ -95,10 +96,12 @@ def _told(choice: Choice) -> str:
 def _snippet(advice: Recommendation) -> Markup:
     """Return the line that makes the recommended loss; nothing for an objective or a loss that the user brought."""
     try:
-        make_loss(advice.loss)
+        loss = make_loss(advice.loss)
     except ValueError:
         return Markup()
-    return copyable(f'loss = lossmith.make_loss("{advice.loss}")')
+    lacking = {name for part in loss.modules() if isinstance(part, NeedsData) for name in part.lacking()}
+    told = ", counts=counts)  # the training rows of each class" if lacking == {"counts"} else ")"
+    return copyable(f'loss = lossmith.make_loss("{advice.loss}"{told}')
 
 
 def _with_code(text: str, names: Sequence[str]) -> Markup:
