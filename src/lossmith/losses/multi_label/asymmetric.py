@@ -12,6 +12,7 @@ from lossmith.losses.contract.classification_loss import Options
 from lossmith.losses.focal import focal
 from lossmith.losses.multi_label.presence import PresenceLoss, sum_over_classes
 from lossmith.numerics.elementary import as_scalar
+from lossmith.numerics.known_slope import with_slope
 from lossmith.numerics.probability import Probability
 
 __all__ = ["AsymmetricLoss"]
@@ -57,11 +58,15 @@ def present_less(z: Tensor, gamma: float, clip: float) -> Tensor:
     start = torch.log(as_scalar(clip, z)) - torch.log1p(-as_scalar(clip, z))
     is_below = z <= start  # which what is not a number is not
     lead = torch.where(is_below, 1.0, z - start)
-    less = torch.sigmoid(torch.where(is_below, 0.0, z)) * (1 - clip) * -torch.expm1(-lead)
+    inside = torch.where(is_below, 0.0, z)
+    p, rest = torch.sigmoid(inside), torch.sigmoid(-inside)
+    less = p * (1 - clip) * -torch.expm1(-lead)
     is_small = less < _SMALL
-    near = -torch.log1p(-torch.where(is_small, less, 0.0))
-    far = -torch.log(torch.sigmoid(-torch.where(is_small, 0.0, z)) + clip)
-    return torch.where(is_below, 0.0, less ** as_scalar(gamma, less) * torch.where(is_small, near, far))
+    cost = torch.where(is_small, -torch.log1p(-torch.where(is_small, less, 0.0)), -torch.log(rest + clip))
+    power = less ** as_scalar(gamma, less)
+    # Autograd would take 1 - p from p, and lose it where that is close to 1.
+    slope = p * rest * power * (gamma * cost / less + 1 / (rest + clip))
+    return with_slope(z, torch.where(is_below, 0.0, power * cost), torch.where(is_below, 0.0, slope))
 
 
 _SMALL = 0.5
