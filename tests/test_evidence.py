@@ -14,6 +14,8 @@ from evidence.old_protocol import summary as summary_of_old
 from evidence.other_tests import claims_by_test, counted_claims
 from evidence.over_tables import over_tables
 from evidence.precision import summary as summary_of_precisions
+from evidence.rare_classes import differences
+from evidence.rare_classes import over_tables as rare_classes_over_tables
 from evidence.red_wine import red_wine
 from evidence.replication import accuracies as accuracies_of_cells
 from evidence.replication import checked_verdicts, held, power, replicated
@@ -299,3 +301,13 @@ def test_other_tables_help_where_a_study_is_small():
     (told,) = summary_of_expectations(found).query("noise == 'all'").to_dict("records")
     assert float(told["error of expected"]) < 1 < float(told["error of found"])
     assert float(told["95 % intervals"].split()[0]) >= 36
+
+
+def test_losses_for_rare_classes_are_compared_with_the_baseline_on_each_table():
+    scores = {("a", "ce"): 0.6, ("a", "x"): 0.7, ("a", "y"): 0.5, ("b", "ce"): 0.8, ("b", "x"): 0.8, ("b", "y"): 0.85}
+    rows = [(data, loss, seed, score + 0.01 * seed) for (data, loss), score in scores.items() for seed in range(2)]
+    frame = pd.DataFrame(rows, columns=["data", "loss", "seed", "balanced_accuracy"])
+    assert differences(frame).round(6).to_dict() == {"a": {"x": 10.0, "y": -10.0}, "b": {"x": 0.0, "y": 5.0}}
+    found = rare_classes_over_tables(frame).set_index("loss").round(6)
+    assert list(found.index) == ["x", "y"]
+    assert found.loc["y"].to_dict() == {"mean": -2.5, "median": -2.5, "ahead": 1, "behind": 1, "data sets": 2}
