@@ -63,6 +63,7 @@ def _series(log_ratio: Tensor, t: float) -> Tensor:
     last = 14 if log_ratio.dtype == torch.float64 else 8
     total = torch.zeros_like(log_ratio)
     for n in range(last, 1, -1):
-        coefficient = ((2 - t) ** (n - 1) - (1 - t) ** (n - 1)) / math.factorial(n)
+        # Products, because a compiled power of a number that a schedule changes takes none below 0, as 1 - t may be.
+        coefficient = (math.prod([2 - t] * (n - 1)) - math.prod([1 - t] * (n - 1))) / math.factorial(n)
         total = (total + coefficient) * log_ratio
     return total * log_ratio
