@@ -15,9 +15,9 @@ from lossmith.expressions.limits import Limits
 from lossmith.losses import (
     ClassificationLoss,
     ComplementObjective,
-    SigmoidCrossEntropyLoss,
 )
 from lossmith.losses.contract.needs_data import fill_in, is_complete
+from lossmith.losses.multi_label.presence import PresenceLoss
 from lossmith.objectives.heads import final_layer_groups
 from lossmith.objectives.scheduler import LossScheduler, checked_schedules
 from lossmith.objectives.schedules import Schedule
@@ -147,7 +147,7 @@ class Objective:
             model.head.to(like.device, like.dtype)
         loss = copy.deepcopy(self.loss)
         for part in loss.modules():
-            if isinstance(part, SigmoidCrossEntropyLoss):
+            if isinstance(part, PresenceLoss):
                 part.init_bias_(model.head)
         decay = self.weight_decay if weight_decay is None else weight_decay
         groups = final_layer_groups(model, model.head, decay, self.final_weight_decay, decay_vectors=decay_vectors)

@@ -1,9 +1,10 @@
 """A loss for every class that is present, and one for every class that is absent."""
 
+import math
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lossmith.losses.contract.classification_loss import ClassificationLoss
@@ -73,6 +74,27 @@ class PresenceLoss(ClassificationLoss):
     def kind_of_probabilities(self) -> tuple[str | float, ...]:
         """Return that they are sigmoids."""
         return ("sigmoids",)
+
+    @staticmethod
+    def init_bias_(head: nn.Module) -> None:
+        """Set the biases of a final layer to ``-log K``, so that every class starts at a probability of about 1/K.
+
+        Args:
+            head: The final layer, whose biases are overwritten.
+
+        Raises:
+            TypeError: If the layer has no biases.
+
+        >>> head = nn.Linear(8, 4)
+        >>> PresenceLoss.init_bias_(head)
+        >>> head.bias.detach()
+        tensor([-1.3863, -1.3863, -1.3863, -1.3863])
+        """
+        bias = getattr(head, "bias", None)
+        if not isinstance(bias, Tensor):
+            raise TypeError(f"init_bias_: head must be a layer with biases, got {type(head).__name__}.")
+        with torch.no_grad():
+            bias.fill_(-math.log(bias.numel()))
 
 
 def _mean_weight_of_others(probabilities: Tensor, weighted: Tensor, weight: Tensor) -> Tensor:

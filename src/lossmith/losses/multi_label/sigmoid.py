@@ -1,9 +1,6 @@
 """Cross-entropy of one sigmoid per class."""
 
-import math
-
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lossmith.kernels import Formula, Rows
 from lossmith.losses.multi_label.presence import PresenceLoss
@@ -58,24 +55,3 @@ class SigmoidCrossEntropyLoss(PresenceLoss):
     def formula(self) -> Formula:
         """Return equation 9 for class indices, or for any targets in [0, 1]."""
         return Rows(sigmoid_cross_entropy, {})
-
-    @staticmethod
-    def init_bias_(head: nn.Module) -> None:
-        """Set the biases of a final layer to ``-log K``, so that every class starts at a probability of about 1/K.
-
-        Args:
-            head: The final layer, whose biases are overwritten.
-
-        Raises:
-            TypeError: If the layer has no biases.
-
-        >>> head = nn.Linear(8, 4)
-        >>> SigmoidCrossEntropyLoss.init_bias_(head)
-        >>> head.bias.detach()
-        tensor([-1.3863, -1.3863, -1.3863, -1.3863])
-        """
-        bias = getattr(head, "bias", None)
-        if not isinstance(bias, Tensor):
-            raise TypeError(f"SigmoidCrossEntropyLoss: head must be a layer with biases, got {type(head).__name__}.")
-        with torch.no_grad():
-            bias.fill_(-math.log(bias.numel()))
