@@ -1,0 +1,184 @@
+"""How well wrong labels are counted and found, on labels that were made wrong: ``python -m evidence.labels``.
+
+A quarter of the rows, whose labels stay as they are, is set aside. Of the others a known share is made wrong, and inspected as
+``lossmith inspect`` does; confident learning gets the same probabilities of cross-entropy. Then cross-entropy is trained on the
+labels as given, without those that are suspect, with these corrected, and with the true ones, and judged on the quarter. None of
+the tables was looked at when the method was made. Every line is exported as soon as it is there, and not made again.
+"""
+
+import argparse
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.metrics import average_precision_score
+from torch import Tensor
+
+from benchmarks.measure import markdown_table
+from evidence.studies import export
+from lossmith.analysis import confident_suspects
+from lossmith.data import PreparedData, load_data, make_noise
+from lossmith.objectives import make_objective
+from lossmith.studies.design.stratified_rows import stratified_rows
+from lossmith.studies.design.suitable_model import suitable_model
+from lossmith.studies.design.usual_training import decay_range, rate_range
+from lossmith.studies.labels.cross_validation import CrossValidation
+from lossmith.studies.labels.inspection import LabelInspection
+from lossmith.training.job import Job
+from lossmith.training.recipe import Recipe, Run
+from lossmith.training.workers import train_all
+
+__all__ = ["inspected", "main", "summary"]
+
+SETS: Mapping[str, str] = {
+    **dict.fromkeys(("keel:penbased", "keel:texture", "keel:spambase", "keel:phoneme"), "auto"),
+    "bbc-news": "auto",
+    "fashion-mnist": "mlp",  # a convolutional network would take as long as all others together
+}
+"""The data, and the network that it is inspected with."""
+NOISE = ("symmetric(0.05)", "symmetric(0.2)", "symmetric(0.4)", "pair(0.2)", "instance(0.2)")
+ROWS = 1000
+SEED = 1
+NEAR = 0.03
+"""An estimate that is as near to the truth is counted as right."""
+
+
+def inspected(data: PreparedData, noise: str, model: str, *, epochs: int = 0) -> dict[str, float]:
+    """Make labels wrong, inspect them, and train on what is left.
+
+    Args:
+        data: With a test split whose labels are right.
+        noise: What is made wrong, and how.
+        model: The name of a network.
+        epochs: How long it is trained; 0 for what suits the number of rows.
+
+    Returns:
+        Shares of wrong labels, areas under precision and recall, and accuracies, by name.
+    """
+    rows, truth = data.train, data.labels[data.train]
+    labels = make_noise(noise).corrupt(data, rows, SEED)
+    trained = CrossValidation(data, rows, labels, model, epochs=epochs, seed=SEED)
+    found = LabelInspection(data, rows.numpy(), labels.numpy(), trained.probabilities(), model, trained.folds)
+    is_wrong = (labels != truth).numpy()
+    chances = found.ranked.set_index("row")["chance"].loc[rows.numpy()].to_numpy()
+    published = confident_suspects(found.by_loss["ce"], labels.numpy())
+    return {
+        "wrong": float(is_wrong.mean()),
+        "estimate": found.estimate.rate,
+        "low": found.estimate.interval[0],
+        "high": found.estimate.interval[1],
+        "confident": found.confident_rate,
+        "area": float(average_precision_score(is_wrong, chances)),
+        "confident_area": float(average_precision_score(is_wrong, published)),
+        **_accuracies(data, found, labels, truth, trained.recipe),
+    }
+
+
+def _accuracies(data: PreparedData, found: LabelInspection, labels: Tensor, truth: Tensor, recipe: Recipe) -> dict[str, float]:
+    """Return the accuracy on the test rows after training on the labels as they are, and as they might be."""
+    suspects = found.suspects.set_index("row")
+    numbers = {name: number for number, name in enumerate(data.classes)}
+    corrected = labels.clone()
+    place_of = {row: place for place, row in enumerate(data.train.tolist())}
+    for row, name in suspects["probably"].items():
+        corrected[place_of[row]] = numbers[name]
+    is_listed = torch.isin(data.train, torch.tensor(suspects.index.to_numpy(dtype=np.int64)))
+    number = round(found.confident_rate * len(labels))
+    order = np.argsort(-confident_suspects(found.by_loss["ce"], labels.numpy()), kind="stable")
+    is_confident = torch.zeros(len(labels), dtype=torch.bool)
+    is_confident[torch.from_numpy(order[:number].copy())] = True
+    every = torch.ones(len(labels), dtype=torch.bool)
+    variants = {
+        "given": (every, labels),
+        "removed": (~is_listed, labels),
+        "corrected": (every, corrected),
+        "confident_removed": (~is_confident, labels),
+        "true": (every, truth),
+    }
+    return {name: _accuracy(data, rows, kept, recipe) for name, (rows, kept) in variants.items()}
+
+
+def _accuracy(data: PreparedData, is_kept: Tensor, labels: Tensor, recipe: Recipe) -> float:
+    part = replace(data, train=data.train[is_kept], validation=data.train[:0])
+    rate, decay = math.sqrt(math.prod(rate_range(recipe))), decay_range(recipe)[1]
+    job = Job(Run("ce", "none", SEED, rate, decay), make_objective("ce"), labels[is_kept], labels[:0])
+    with closing(train_all([job], part, recipe, workers=1)) as results:
+        predicted = next(results).test_probabilities.argmax(1)
+    return float(np.mean(predicted == data.labels[data.test].numpy()))
+
+
+@lru_cache(maxsize=1)
+def _loaded(name: str, folder: Path | None) -> PreparedData:
+    """Return at most so many rows of a set, of which a quarter is for the test."""
+    data = load_data(name, folder=folder, rows=None if name == "fashion-mnist" else ROWS, test_share=0.25, validation_share=0.0)
+    none = data.train[:0]
+    train = stratified_rows(data, torch.cat([data.train, data.validation]).sort().values, ROWS * 3 // 4, SEED)
+    return replace(data, train=train, validation=none, test=stratified_rows(data, data.test, ROWS, SEED))
+
+
+def summary(found: pd.DataFrame) -> pd.DataFrame:
+    """Return means over all sets, by noise.
+
+    Args:
+        found: A line for each set and noise.
+
+    Returns:
+        Errors of the estimated shares in points, how many are within three, areas, and accuracies.
+    """
+    errors = {name: (found[name] - found["wrong"]).abs() for name in ("estimate", "confident")}
+    columns = {
+        **{f"error of the {name}": 100 * error for name, error in errors.items()},
+        **{f"{name} within 3": 100.0 * (error <= NEAR) for name, error in errors.items()},
+        "in the interval": 100.0 * found["wrong"].between(found["low"], found["high"]),
+        **{name: found[name] for name in ("area", "confident_area")},
+        **{name: 100 * found[name] for name in ("given", "removed", "corrected", "confident_removed", "true")},
+    }
+    table = pd.DataFrame(columns).assign(noise=found["noise"])
+    means = table.groupby("noise", sort=False).mean()
+    means.loc["all"] = table.drop(columns="noise").mean()
+    return means
+
+
+def _missing(done: pd.DataFrame, sets: list[str], noise: list[str]) -> Iterator[tuple[str, str]]:
+    there = set(zip(done["set"], done["noise"], strict=True)) if len(done) else set()
+    yield from ((name, kind) for name in sets for kind in noise if (name, kind) not in there)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--results", type=Path, default=Path(__file__).parent / "results" / "labels", help="of the exported table"
+    )
+    parser.add_argument("--data", type=Path, help="where packages of data are, if they are not installed")
+    parser.add_argument("--only", default=";".join(SETS), help="sets, separated by semicolons (default: %(default)s)")
+    parser.add_argument("--noise", default=";".join(NOISE), help="kinds of noise, likewise (default: %(default)s)")
+    parser.add_argument("--no-training", action="store_true", help="only print what is there")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Inspect every set under every noise, export each line, and print the means."""
+    options = _options()
+    file = options.results / "inspected.csv"
+    done = pd.read_csv(file) if file.is_file() else pd.DataFrame()
+    for name, noise in [] if options.no_training else _missing(done, options.only.split(";"), options.noise.split(";")):
+        data = _loaded(name, options.data)
+        model = suitable_model(data) if SETS.get(name, "auto") == "auto" else SETS[name]
+        about = {"set": name, "noise": noise, "model": model, "rows": len(data.train), "classes": data.num_classes}
+        line = pd.DataFrame([{**about, **inspected(data, noise, model)}])
+        done = pd.concat([done, line], ignore_index=True)
+        export(done, file)
+        print(line.round(3).to_string(index=False, header=False), flush=True)
+    means = summary(done)
+    written = [[str(name), *(f"{value:.2f}" if value < 1 else f"{value:.1f}" for value in row)] for name, row in means.iterrows()]
+    print(markdown_table(["noise", *means.columns], written))
+
+
+if __name__ == "__main__":
+    main()
