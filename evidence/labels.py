@@ -1,15 +1,14 @@
 """How well wrong labels are counted and found, on labels that were made wrong: ``python -m evidence.labels``.
 
-A quarter of the rows, whose labels stay as they are, is set aside. Of the others a known share is made wrong, and inspected as
-``lossmith inspect`` does; confident learning gets the same probabilities of cross-entropy. Then cross-entropy is trained on the
-labels as given, without those that are suspect, with these corrected, and with the true ones, and judged on the quarter. None of
-the tables was looked at when the method was made. Every line is exported as soon as it is there, and not made again.
+A quarter of the rows, whose labels stay as they are, is set aside. Of the others a known share is made wrong, and predicted by
+cross-validation: by the networks of ``lossmith inspect``, or, with ``--by classical``, by two models of scikit-learn, in less
+time. Confident learning gets the probabilities of the first model. This one is then trained on the labels as given, without
+those that are suspect, with these corrected, and with the true ones, and judged on the quarter. None of these sets was looked at
+when the method was made. Every line is exported as soon as it is there, and not made again.
 """
 
 import argparse
-import math
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -21,18 +20,14 @@ from sklearn.metrics import average_precision_score
 from torch import Tensor
 
 from benchmarks.measure import markdown_table
+from evidence.label_models import Classical, Models, Networks
 from evidence.studies import export
 from lossmith.analysis import confident_suspects
 from lossmith.data import PreparedData, load_data, make_noise
-from lossmith.objectives import make_objective
 from lossmith.studies.design.stratified_rows import stratified_rows
 from lossmith.studies.design.suitable_model import suitable_model
-from lossmith.studies.design.usual_training import decay_range, rate_range
-from lossmith.studies.labels.cross_validation import CrossValidation
+from lossmith.studies.labels.cross_validation import FOLDS
 from lossmith.studies.labels.inspection import LabelInspection
-from lossmith.training.job import Job
-from lossmith.training.recipe import Recipe, Run
-from lossmith.training.workers import train_all
 
 __all__ = ["inspected", "main", "summary"]
 
@@ -49,25 +44,24 @@ NEAR = 0.03
 """An estimate that is as near to the truth is counted as right."""
 
 
-def inspected(data: PreparedData, noise: str, model: str, *, epochs: int = 0) -> dict[str, float]:
+def inspected(data: PreparedData, noise: str, models: Models) -> dict[str, float]:
     """Make labels wrong, inspect them, and train on what is left.
 
     Args:
         data: With a test split whose labels are right.
         noise: What is made wrong, and how.
-        model: The name of a network.
-        epochs: How long it is trained; 0 for what suits the number of rows.
+        models: What predicts.
 
     Returns:
         Shares of wrong labels, areas under precision and recall, and accuracies, by name.
     """
     rows, truth = data.train, data.labels[data.train]
     labels = make_noise(noise).corrupt(data, rows, SEED)
-    trained = CrossValidation(data, rows, labels, model, epochs=epochs, seed=SEED)
-    found = LabelInspection(data, rows.numpy(), labels.numpy(), trained.probabilities(), model, trained.folds)
+    found = LabelInspection(data, rows.numpy(), labels.numpy(), models.probabilities(data, labels, SEED), "", FOLDS)
     is_wrong = (labels != truth).numpy()
     chances = found.ranked.set_index("row")["chance"].loc[rows.numpy()].to_numpy()
-    published = confident_suspects(found.by_loss["ce"], labels.numpy())
+    published = confident_suspects(next(iter(found.by_loss.values())), labels.numpy())
+    variants = _variants(data, found, labels, published) | {"true": (torch.ones(len(truth), dtype=torch.bool), truth)}
     return {
         "wrong": float(is_wrong.mean()),
         "estimate": found.estimate.rate,
@@ -76,41 +70,30 @@ def inspected(data: PreparedData, noise: str, model: str, *, epochs: int = 0) ->
         "confident": found.confident_rate,
         "area": float(average_precision_score(is_wrong, chances)),
         "confident_area": float(average_precision_score(is_wrong, published)),
-        **_accuracies(data, found, labels, truth, trained.recipe),
+        **{name: models.accuracy(data, kept, given, SEED) for name, (kept, given) in variants.items()},
     }
 
 
-def _accuracies(data: PreparedData, found: LabelInspection, labels: Tensor, truth: Tensor, recipe: Recipe) -> dict[str, float]:
-    """Return the accuracy on the test rows after training on the labels as they are, and as they might be."""
-    suspects = found.suspects.set_index("row")
+def _variants(
+    data: PreparedData, found: LabelInspection, labels: Tensor, published: np.ndarray
+) -> dict[str, tuple[Tensor, Tensor]]:
+    """Return which training rows are kept, and their labels: as given, without suspects, and with these corrected."""
+    suspects = found.suspects.set_index("row")["probably"]
     numbers = {name: number for number, name in enumerate(data.classes)}
-    corrected = labels.clone()
-    place_of = {row: place for place, row in enumerate(data.train.tolist())}
-    for row, name in suspects["probably"].items():
-        corrected[place_of[row]] = numbers[name]
-    is_listed = torch.isin(data.train, torch.tensor(suspects.index.to_numpy(dtype=np.int64)))
-    number = round(found.confident_rate * len(labels))
-    order = np.argsort(-confident_suspects(found.by_loss["ce"], labels.numpy()), kind="stable")
-    is_confident = torch.zeros(len(labels), dtype=torch.bool)
-    is_confident[torch.from_numpy(order[:number].copy())] = True
+    corrected, is_sound = labels.clone(), torch.ones(len(labels), dtype=torch.bool)
+    for place, row in enumerate(data.train.tolist()):
+        if row in suspects.index:
+            corrected[place], is_sound[place] = numbers[suspects[row]], False
+    is_confident = torch.ones(len(labels), dtype=torch.bool)
+    most_suspect = np.argsort(-published, kind="stable")[: round(found.confident_rate * len(labels))]
+    is_confident[torch.from_numpy(most_suspect.copy())] = False
     every = torch.ones(len(labels), dtype=torch.bool)
-    variants = {
+    return {
         "given": (every, labels),
-        "removed": (~is_listed, labels),
+        "removed": (is_sound, labels),
         "corrected": (every, corrected),
-        "confident_removed": (~is_confident, labels),
-        "true": (every, truth),
+        "confident_removed": (is_confident, labels),
     }
-    return {name: _accuracy(data, rows, kept, recipe) for name, (rows, kept) in variants.items()}
-
-
-def _accuracy(data: PreparedData, is_kept: Tensor, labels: Tensor, recipe: Recipe) -> float:
-    part = replace(data, train=data.train[is_kept], validation=data.train[:0])
-    rate, decay = math.sqrt(math.prod(rate_range(recipe))), decay_range(recipe)[1]
-    job = Job(Run("ce", "none", SEED, rate, decay), make_objective("ce"), labels[is_kept], labels[:0])
-    with closing(train_all([job], part, recipe, workers=1)) as results:
-        predicted = next(results).test_probabilities.argmax(1)
-    return float(np.mean(predicted == data.labels[data.test].numpy()))
 
 
 @lru_cache(maxsize=1)
@@ -145,9 +128,9 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
     return means
 
 
-def _missing(done: pd.DataFrame, sets: list[str], noise: list[str]) -> Iterator[tuple[str, str]]:
-    there = set(zip(done["set"], done["noise"], strict=True)) if len(done) else set()
-    yield from ((name, kind) for name in sets for kind in noise if (name, kind) not in there)
+def _missing(done: pd.DataFrame, by: str, sets: list[str], noise: list[str]) -> Iterator[tuple[str, str]]:
+    there = set(zip(done["by"], done["set"], done["noise"], strict=True)) if len(done) else set()
+    yield from ((name, kind) for name in sets for kind in noise if (by, name, kind) not in there)
 
 
 def _options() -> argparse.Namespace:
@@ -158,6 +141,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="where packages of data are, if they are not installed")
     parser.add_argument("--only", default=";".join(SETS), help="sets, separated by semicolons (default: %(default)s)")
     parser.add_argument("--noise", default=";".join(NOISE), help="kinds of noise, likewise (default: %(default)s)")
+    parser.add_argument(
+        "--by", choices=("networks", "classical"), default="networks", help="what predicts (default: %(default)s)"
+    )
     parser.add_argument("--no-training", action="store_true", help="only print what is there")
     return parser.parse_args()
 
@@ -167,17 +153,23 @@ def main() -> None:
     options = _options()
     file = options.results / "inspected.csv"
     done = pd.read_csv(file) if file.is_file() else pd.DataFrame()
-    for name, noise in [] if options.no_training else _missing(done, options.only.split(";"), options.noise.split(";")):
+    wanted = _missing(done, options.by, options.only.split(";"), options.noise.split(";"))
+    for name, noise in [] if options.no_training else wanted:
         data = _loaded(name, options.data)
-        model = suitable_model(data) if SETS.get(name, "auto") == "auto" else SETS[name]
-        about = {"set": name, "noise": noise, "model": model, "rows": len(data.train), "classes": data.num_classes}
-        line = pd.DataFrame([{**about, **inspected(data, noise, model)}])
+        network = suitable_model(data) if SETS.get(name, "auto") == "auto" else SETS[name]
+        models = Networks(network) if options.by == "networks" else Classical()
+        about = {"by": options.by, "set": name, "noise": noise, "rows": len(data.train), "classes": data.num_classes}
+        line = pd.DataFrame([{**about, **inspected(data, noise, models)}])
         done = pd.concat([done, line], ignore_index=True)
         export(done, file)
         print(line.round(3).to_string(index=False, header=False), flush=True)
-    means = summary(done)
-    written = [[str(name), *(f"{value:.2f}" if value < 1 else f"{value:.1f}" for value in row)] for name, row in means.iterrows()]
-    print(markdown_table(["noise", *means.columns], written))
+    for by, lines in done.groupby("by", sort=False):
+        means = summary(lines)
+        written = [
+            [str(name), *(f"{value:.2f}" if value < 1 else f"{value:.1f}" for value in row)] for name, row in means.iterrows()
+        ]
+        print(f"{by}, {lines['set'].nunique()} sets, {len(lines)} lines")
+        print(markdown_table(["noise", *means.columns], written))
 
 
 if __name__ == "__main__":

@@ -7,15 +7,17 @@ import pandas as pd
 import pytest
 
 from evidence import labels
+from evidence.label_models import Classical, Networks
 from lossmith import load_data
 
 LINE = {"wrong": 0.2, "estimate": 0.21, "low": 0.15, "high": 0.25, "confident": 0.3, "area": 0.9, "confident_area": 0.8}
 ACCURACIES = {"given": 0.8, "removed": 0.85, "corrected": 0.86, "confident_removed": 0.84, "true": 0.9}
 
 
-def test_what_is_measured():
+@pytest.mark.parametrize("models", [Networks("tabular", epochs=3), Classical()])
+def test_what_is_measured(models):
     data = load_data("iris", test_share=0.25, validation_share=0.0)
-    found = labels.inspected(replace(data, validation=data.train[:0]), "symmetric(0.2)", "tabular", epochs=3)
+    found = labels.inspected(replace(data, validation=data.train[:0]), "symmetric(0.2)", models)
     assert found.keys() == {*LINE, *ACCURACIES}
     assert found["wrong"] == pytest.approx(0.2, abs=0.01)
     assert found["low"] <= found["estimate"] <= found["high"]
@@ -25,8 +27,8 @@ def test_what_is_measured():
 def test_means_and_what_is_left_to_do(tmp_path, monkeypatch, capsys):
     lines = pd.DataFrame(
         [
-            {"set": "iris", "noise": "pair(0.2)", **LINE, **ACCURACIES},
-            {"set": "wine", "noise": "pair(0.2)", **LINE, **ACCURACIES, "estimate": 0.28},
+            {"by": "networks", "set": "iris", "noise": "pair(0.2)", **LINE, **ACCURACIES},
+            {"by": "networks", "set": "wine", "noise": "pair(0.2)", **LINE, **ACCURACIES, "estimate": 0.28},
         ]
     )
     means = labels.summary(lines)
@@ -38,4 +40,4 @@ def test_means_and_what_is_left_to_do(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["labels", "--results", str(tmp_path), "--no-training"])
     labels.main()
     assert "| all | 4.5 | 10.0 |" in capsys.readouterr().out
-    assert list(labels._missing(lines, ["iris", "digits"], ["pair(0.2)"])) == [("digits", "pair(0.2)")]
+    assert list(labels._missing(lines, "networks", ["iris", "digits"], ["pair(0.2)"])) == [("digits", "pair(0.2)")]
