@@ -101,6 +101,7 @@ def _snippet(advice: Recommendation) -> Markup:
         return Markup()
     lacking = {name for part in loss.modules() if isinstance(part, NeedsData) for name in part.lacking()}
     told = ", counts=counts)  # the training rows of each class" if lacking == {"counts"} else ")"
+    told += "  # with the matrix that lossmith inspect writes in the place of estimate" if "matrix" in lacking else ""
     return copyable(f'loss = lossmith.make_loss("{advice.loss}"{told}')
 
 
