@@ -50,8 +50,10 @@ bench: $(INSTALLED)
 attack: $(INSTALLED)
 	$(BIN)/python -m attack --minutes 10
 
-# The site, in docs/_build/html. Tutorials are run, and run again when they change; a broken link or reference is an error.
+# The site, in docs/_build/html, each time anew: pages that are left from before would have links to what is gone. Tutorials are run
+# when they change; a broken link or reference is an error.
 docs: .docs/.installed
+	rm -rf docs/_build/html
 	.docs/bin/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 

@@ -50,8 +50,9 @@ def write_reviews(folder):
     pd.DataFrame(rows).to_csv(folder / "reviews.csv", index=False)
 
 
+@cache
 def names(folder):
-    """Return what a page may use without having made it."""
+    """Return what pages may use without having made it; each takes a copy, so that it knows nothing of what others called so."""
     torch.manual_seed(0)
     logits, target = torch.randn(200, 10, requires_grad=True), torch.randint(10, (200,))
     study = small_study(folder / "studies" / "digits")

@@ -58,7 +58,7 @@ def place(tmp_path_factory):
 def test_every_block_runs(page, place, monkeypatch):
     monkeypatch.chdir(place)
     monkeypatch.setattr(lossmith, "compare", quick_compare, raising=False)
-    known = names(place)
+    known = dict(names(place))
     for found in blocks(page):
         if found["reason"]:
             continue
