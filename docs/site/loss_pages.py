@@ -72,9 +72,7 @@ loss = lossmith.make_loss("{name}")  # the same
 _CAPTION = """\
 Left the loss of one example of ten classes, by how far the target's logit is ahead of the others, which are equal; right how hard
 it pulls at that logit. Dashed: cross-entropy."""
-_COUNTED = (
-    " Each class has a tenth fewer training rows than the one before it, down to a tenth in all; the target is of the largest."
-)
+_COUNTED = " Classes are a long tail, the last a tenth as frequent as the first, and the target is of the first."
 _COMPARED = """\
 ## Evidence
 
