@@ -3,7 +3,7 @@
 A long-tailed Fashion-MNIST, 6000 rows cut to a ratio of 1 to 50 and tested on its own 10,000 test rows, with a small network;
 and six uneven KEEL tables of up to 1750 rows, each of another origin, with 25 rare rows at least. Settings are tuned alike, on
 rows as uneven as those in training, by balanced accuracy. Cross-entropy with class weights is a study of its own on the same
-replicates. What has been trained is not trained again; about a quarter of an hour of one core.
+replicates. What has been trained is not trained again. A table takes some minutes of one core.
 """
 
 import argparse
