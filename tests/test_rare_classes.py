@@ -166,6 +166,15 @@ def test_compare_fills_in_the_counts_of_each_replicate_and_noise():
     assert mine.counts is None
 
 
+def test_without_references_the_largest_class_is_judged_by_the_metric():
+    """A loss for rare classes is less accurate than the largest class, and need not be untrained for that."""
+    data = load_data(uneven_data())
+    for metric, expected in (("accuracy", 0.65), ("balanced_accuracy", 1 / 3), ("macro_f1", 0.27)):
+        replicate = PreparedReplicate(Settings("", losses=("ce",), noise=("none",), metric=metric), data, 0, {})
+        found = replicate._of_largest_class("none", SimpleNamespace(references=list))
+        assert found == pytest.approx(expected, abs=0.03)
+
+
 def test_compare_trains_what_needs_counts(tmp_path):
     losses = ["ce", "logit-adjusted(ce)", "balanced-softmax + poly", "ldam-drw"]
     study = compare(uneven_data(), losses=losses, noise=[0.4], output=tmp_path, class_weight="effective", **QUICK)

@@ -18,7 +18,7 @@ from lossmith.statistics.wording import is_share
 from lossmith.studies.design.settings import Settings
 from lossmith.studies.design.trials import expression_of, seed_of_draws
 from lossmith.studies.labels.estimated_matrix import estimated_matrix
-from lossmith.studies.measures import measures_of, validation_measures
+from lossmith.studies.measures import measures_of, score_of, validation_measures
 from lossmith.studies.protocol.facts import Facts
 from lossmith.studies.protocol.tuning import Stored
 from lossmith.studies.references.train_references import LARGEST, LINEAR, Reference, train_references
@@ -220,10 +220,12 @@ class PreparedReplicate:
         return "validation_score" if is_share(self.settings.metric) else "validation_accuracy"
 
     def _of_largest_class(self, noise: str, store: Store) -> float:
-        """Return how good it is on validation rows to predict the largest class; without references, its share."""
+        """Return how good it is on validation rows to predict the largest class, by what runs are judged by."""
         found = self._of_reference(LARGEST, noise, store)
-        labels = self._labels[noise][self.data.validation].numpy()
-        return found if math.isfinite(found) else _largest_share(labels)
+        if math.isfinite(found):
+            return found
+        metric = self.settings.metric if is_share(self.settings.metric) else "accuracy"
+        return _of_commonest(metric, self._labels[noise][self.data.validation].numpy(), self.data.num_classes)
 
     def _of_reference(self, name: str, noise: str, store: Store) -> float:
         """Return how good a classical model is on the validation rows; NaN where there are no references."""
@@ -231,5 +233,9 @@ class PreparedReplicate:
         return next((row[self._judged_by] for row in own if row["name"] == name), math.nan)
 
 
-def _largest_share(labels: np.ndarray) -> float:
-    return float(np.bincount(labels).max() / len(labels)) if len(labels) else math.nan
+def _of_commonest(metric: str, labels: np.ndarray, num_classes: int) -> float:
+    """Return the score of always predicting the commonest label."""
+    if not len(labels):
+        return math.nan
+    commonest = np.bincount(labels, minlength=num_classes).argmax()
+    return score_of(metric, np.tile(np.eye(num_classes)[commonest], (len(labels), 1)), labels)
