@@ -31,14 +31,20 @@ def asymmetric(logits: Tensor, target: Tensor, *, gamma_pos: float, gamma_neg: f
     Returns:
         Losses ``(N, ...)``.
     """
+    return sum_over_classes(lambda z: present(z, gamma_pos), lambda z: present_less(z, gamma_neg, clip), logits, target)
 
-    def present(z: Tensor) -> Tensor:
-        return terms_of_one((Term(1.0, lambda p: focal(p, gamma_pos)),), Probability.from_log_odds(z))
 
-    def absent(z: Tensor) -> Tensor:
-        return present_less(z, gamma_neg, clip)
+def present(z: Tensor, gamma: float) -> Tensor:
+    """Return the focal loss of classes that are present.
 
-    return sum_over_classes(present, absent, logits, target)
+    Args:
+        z: Logits.
+        gamma: Exponent, >= 0.
+
+    Returns:
+        Losses of the same shape.
+    """
+    return terms_of_one((Term(1.0, lambda p: focal(p, gamma)),), Probability.from_log_odds(z))
 
 
 def present_less(z: Tensor, gamma: float, clip: float) -> Tensor:
@@ -53,7 +59,7 @@ def present_less(z: Tensor, gamma: float, clip: float) -> Tensor:
         Losses of the same shape.
     """
     if clip == 0:
-        return terms_of_one((Term(1.0, lambda p: focal(p, gamma)),), Probability.from_log_odds(-z))
+        return present(-z, gamma)
     # sigmoid(z) - sigmoid(z0) = sigmoid(z) (1 - sigmoid(z0)) (1 - exp(z0 - z)): the difference is one of logits, which is exact.
     start = torch.log(as_scalar(clip, z)) - torch.log1p(-as_scalar(clip, z))
     is_below = z <= start  # which what is not a number is not
@@ -112,3 +118,7 @@ class AsymmetricLoss(PresenceLoss):
     def formula(self) -> Formula:
         """Return the sum over the classes."""
         return Rows(asymmetric, {"gamma_pos": self.gamma_pos, "gamma_neg": self.gamma_neg, "clip": self.clip})
+
+    def of_classes(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the focal loss of each class, if it is present and if it is absent."""
+        return present(logits, self.gamma_pos), present_less(logits, self.gamma_neg, self.clip)

@@ -27,11 +27,20 @@ def multi_label(logits: Tensor, target: Tensor, *, terms: tuple[Term, ...]) -> T
     Returns:
         Losses ``(N, ...)``.
     """
+    return sum_over_classes(lambda z: present(z, terms), lambda z: present(-z, terms), logits, target)
 
-    def present(z: Tensor) -> Tensor:
-        return terms_of_one(terms, Probability.from_log_odds(z))
 
-    return sum_over_classes(present, lambda z: present(-z), logits, target)
+def present(z: Tensor, terms: tuple[Term, ...]) -> Tensor:
+    """Return what classes cost that are present, ``f(sigmoid(z))``; what absent ones cost is that of ``-z``.
+
+    Args:
+        z: Logits.
+        terms: The functions f with their factors.
+
+    Returns:
+        Losses of the same shape.
+    """
+    return terms_of_one(terms, Probability.from_log_odds(z))
 
 
 class MultiLabelLoss(PresenceLoss, WrapperLoss):
@@ -66,6 +75,11 @@ class MultiLabelLoss(PresenceLoss, WrapperLoss):
         """Return the sum over the classes."""
         terms = self._terms()
         return Rows(sigmoid_cross_entropy, {}) if terms == _PLAIN else Rows(multi_label, {"terms": terms})
+
+    def of_classes(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the loss of each class, if it is present and if it is absent."""
+        terms = self._terms()
+        return present(logits, terms), present(-logits, terms)
 
     def _terms(self) -> tuple[Term, ...]:
         found = self.loss.formula()

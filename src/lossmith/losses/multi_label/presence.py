@@ -1,6 +1,7 @@
 """A loss for every class that is present, and one for every class that is absent."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 
 import torch
@@ -49,15 +50,19 @@ class PresenceLoss(ClassificationLoss):
             return self.example_losses(logits, probabilities)
         weighted = probabilities * weight
         others = _mean_weight_of_others(probabilities, weighted, weight)
-        # Both halves of a sum that is linear in the target: what is present, and all classes absent less what is present.
-        none = torch.zeros_like(probabilities)
-        present, absent = self._of_each(logits, none + 1), self._of_each(logits, none)
+        present, absent = self.of_classes(unless_diverged(logits))
         return (weighted * present + (1 - probabilities) * others * absent).sum(1)
 
-    def _of_each(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Return the loss of each class for itself, ``(N, C, ...)``."""
-        flat = self.example_losses(logits.reshape(-1, 1), target.reshape(-1, 1))
-        return flat.reshape(logits.shape)
+    @abstractmethod
+    def of_classes(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what every class costs if it is present, and if it is absent.
+
+        Args:
+            logits: ``(N, C, ...)``.
+
+        Returns:
+            Two tensors of the same shape.
+        """
 
     def predict_proba(self, logits: Tensor) -> Tensor:
         """Return the sigmoids, divided by their sum; where several classes can be true, ``torch.sigmoid(logits)`` is meant.

@@ -55,3 +55,7 @@ class SigmoidCrossEntropyLoss(PresenceLoss):
     def formula(self) -> Formula:
         """Return equation 9 for class indices, or for any targets in [0, 1]."""
         return Rows(sigmoid_cross_entropy, {})
+
+    def of_classes(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the cross-entropy of each class, if it is present and if it is absent."""
+        return softplus(-logits), softplus(logits)
