@@ -67,7 +67,8 @@ class BackwardCorrection(CorrectedLoss):
     mean: a loss without upper bound becomes one without lower bound, so that a network that fits single labels diverges;
     ``forward-correction`` is the safer choice where it is defined. Give ``rate`` for wrong labels that are spread evenly over the
     other classes, or ``matrix``: rows of shares, ``pair(0.2)`` for labels that are taken for the next class, or, in ``lossmith
-    compare``, ``estimate``. Cross-entropy by default. The wrapped loss itself when rate = 0.
+    compare``, ``estimate``. Cross-entropy by default. The wrapped loss itself when rate = 0. Around tempered and top-k losses
+    every class is evaluated by itself: time and memory grow with the square of the number of classes.
 
     >>> import torch
     >>> loss = BackwardCorrection(rate=0.2, reduction="none")
