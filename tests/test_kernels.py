@@ -62,6 +62,9 @@ def test_fast_is_reference(monkeypatch, expression, kind, shape):
 @pytest.mark.parametrize("expression", CASES)
 def test_fast_is_reference_on_large_batches(monkeypatch, expression, kind):
     """Rows of every confidence, in so many blocks that every way through a kernel is taken."""
+    by_class = expression.startswith("backward-correction(logit-bias")
+    if by_class or ("forward-correction" in expression and "matrix=" in expression and kind == "probabilities"):
+        pytest.skip("needs memory for every class of every class of every row")
     generator = torch.Generator().manual_seed(1)
     logits = torch.randn(1500, 1000, generator=generator) * 10 ** (2 * torch.rand(1500, 1, generator=generator) - 1)
     target = torch.where(torch.rand(1500, generator=generator) < 0.5, logits.argmax(1), torch.arange(1500) % 1000)

@@ -83,7 +83,7 @@ def loss_names() -> list[str]:
     """Return the names of the losses, read from their source: to import them would import torch.
 
     >>> loss_names()[:3]
-    ['agce', 'bi-tempered', 'ce']
+    ['agce', 'asl', 'backward-correction']
     """
     losses = files("lossmith") / "losses"
     folders = [losses, *(each for each in losses.iterdir() if each.is_dir() and each.name != "contract")]
