@@ -1,5 +1,6 @@
 """Losses on logits of any size, shape and kind: finite where the logits are, and no row disturbs another."""
 
+import math
 import random
 import warnings
 from pathlib import Path
@@ -16,6 +17,7 @@ __all__ = ["LOSS_CALLS"]
 
 LARGEST = 1e15
 """Of logits whose losses must be finite: the square of a larger one, which some losses need, has no place in single precision."""
+_LARGEST_POWER = math.log(torch.finfo(torch.float32).max)
 SHAPES = ((1,), (7,), (0, 3), (1, 1), (1, 2), (5, 1), (4, 10), (2, 1000), (3, 5, 2), (2, 3, 0), (2, 4, 3, 2), (1, 20000))
 KINDS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
@@ -87,8 +89,9 @@ def _target(chance: random.Random, logits: Tensor) -> Tensor:
 
 
 def _has_no_bound(loss: ClassificationLoss) -> bool:
-    """Return whether the loss grows like ``p**(1 - t1)``, beyond any number, or is infinite where p is 0."""
-    return getattr(loss, "t1", 0.0) >= 1
+    """Return whether the loss grows like ``p**(1 - t1)``, beyond any number, is infinite where p is 0, or beyond all numbers."""
+    power = getattr(loss, "q", 0.0) * math.log1p(getattr(loss, "b", 0.0))  # of agce, (b + 1)**q
+    return getattr(loss, "t1", 0.0) >= 1 or power > _LARGEST_POWER
 
 
 def _check_finite(logits: Tensor, value: Tensor, gradient: Tensor, where: str) -> None:
