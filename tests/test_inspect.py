@@ -8,7 +8,6 @@ import pytest
 import torch
 from scipy.special import softmax
 
-from browser import chromium, observed, page  # noqa: F401
 from lossmith import compare, inspect_labels, load_data
 from lossmith.analysis import noisy_test
 from lossmith.command_line import main
