@@ -92,7 +92,7 @@ def made(kind):
 
 
 @pytest.mark.parametrize("kind", ["text", "image", "table"])
-def test_the_page_shows_rows_as_they_are(page, observed, tmp_path, kind):  # noqa: F811
+def test_the_page_shows_rows_as_they_are(page, observed, tmp_path, kind):
     inspection = made(kind)
     page.goto(write_inspection(inspection, tmp_path / "inspect.html").as_uri())
     first = inspection.suspects.iloc[0]
@@ -111,7 +111,7 @@ def test_the_page_shows_rows_as_they_are(page, observed, tmp_path, kind):  # noq
     assert not observed.requests
 
 
-def test_verdicts_by_keyboard_are_saved(page, observed, tmp_path):  # noqa: F811
+def test_verdicts_by_keyboard_are_saved(page, observed, tmp_path):
     inspection = made("text")
     rows = inspection.suspects["row"].tolist()
     assert len(rows) >= 12
@@ -142,7 +142,7 @@ def test_verdicts_by_keyboard_are_saved(page, observed, tmp_path):  # noqa: F811
     assert not observed.errors
 
 
-def test_without_suspects_the_page_says_so(page, observed, tmp_path):  # noqa: F811
+def test_without_suspects_the_page_says_so(page, observed, tmp_path):
     inspection = made("table")
     sound = LabelInspection(inspection.data, inspection.rows, np.arange(SHOWN) % 3, inspection.by_loss, "tabular", 5)
     page.goto(write_inspection(sound, tmp_path / "inspect.html").as_uri())
