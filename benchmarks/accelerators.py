@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from lossmith import make_loss
 from lossmith.kernels.triton.programs import LONGEST_RESIDENT, printed_program
 from lossmith.kernels.triton.recorded import graphs_of
-from lossmith.losses.ready import ready_losses
+from lossmith.losses.catalogue.ready import ready_losses
 
 SHAPES = ((4096, 1000), (512, 128000))
 LABEL = 8

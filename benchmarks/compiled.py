@@ -15,8 +15,8 @@ from torch import Tensor
 from torch._dynamo.utils import counters
 
 from lossmith import make_loss
+from lossmith.losses.catalogue.ready import ready_losses
 from lossmith.losses.contract.adjustable import AdjustableNumber, adjustable_numbers
-from lossmith.losses.ready import ready_losses
 
 SHAPE = (256, 100)
 VALUES = 4

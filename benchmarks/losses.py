@@ -14,7 +14,7 @@ from torch import Tensor
 from benchmarks.measure import best_times, in_new_processes, machine, markdown_table, peak_memory, training_step
 from lossmith import make_loss
 from lossmith.losses import LOSSES
-from lossmith.losses.ready import ready_expression
+from lossmith.losses.catalogue.ready import ready_expression
 
 SHAPES = ((128, 10), (256, 100), (256, 1000), (4096, 1000), (512, 32000))
 # These have benchmarks of their own, beside rivals of their own.

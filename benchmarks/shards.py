@@ -26,7 +26,7 @@ from lossmith.distributed import sharded_loss
 from lossmith.linear.call import Precision
 from lossmith.linear.chunks import CACHED_ELEMENTS, Layer, rows_at_a_time
 from lossmith.losses import LOSSES
-from lossmith.losses.ready import needs_no_data
+from lossmith.losses.catalogue.ready import needs_no_data
 
 NUMBER = 4
 ROWS, WIDTH = 4096, 512

@@ -9,7 +9,7 @@ from torch import Tensor
 from lossmith import kernels, make_loss
 from lossmith.kernels import formula
 from lossmith.losses import LOSSES, ClassificationLoss
-from lossmith.losses.ready import ready_expression
+from lossmith.losses.catalogue.ready import ready_expression
 
 # Defaults that need more classes than the small batches of these tests have.
 SMALL = {"smooth-topk": "smooth-topk(k=2)", "hard-topk": "hard-topk(k=2)"}

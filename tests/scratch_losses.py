@@ -6,7 +6,8 @@ import torch
 
 from lossmith.expressions.limits import Limits
 from lossmith.kernels import Rows, Term
-from lossmith.losses.contract.classification_loss import ClassificationLoss, TargetProbabilityLoss
+from lossmith.losses.contract.classification_loss import ClassificationLoss
+from lossmith.losses.contract.target_probability import TargetProbabilityLoss
 
 __all__ = ["FadingLoss", "MarginLoss"]
 

@@ -17,8 +17,8 @@ from lossmith.command_line import _parser, main
 from lossmith.commands.colour import painted
 from lossmith.lazy_names import lazy_names
 from lossmith.losses import LOSSES
+from lossmith.losses.catalogue.purposes import losses_by_purpose
 from lossmith.losses.contract.options import Options
-from lossmith.losses.purposes import losses_by_purpose
 from lossmith.objectives import OBJECTIVES, SCHEDULES, make_objective
 from lossmith.objectives.published import PRESETS
 from lossmith.recipes import RECIPES

@@ -17,7 +17,7 @@ from docs_names import names, quick_compare, write_reviews
 from lossmith import make_loss
 from lossmith.command_line import _parser
 from lossmith.losses import LOSSES
-from lossmith.losses.ready import ready_expression
+from lossmith.losses.catalogue.ready import ready_expression
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

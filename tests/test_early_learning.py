@@ -13,7 +13,7 @@ from torch import nn
 
 import lossmith
 from lossmith import LogitBias, MAELoss, make_loss
-from lossmith.losses.ready import ready_losses
+from lossmith.losses.catalogue.ready import ready_losses
 from lossmith.numerics.bracketed_root import bracketed_root
 from lossmith.numerics.mean_activation import bias_for_mean_activation, mean_activation
 from lossmith.theory import average_error, logit_scale, overlap, solve_logit_bias

@@ -8,8 +8,8 @@ import torch
 from lossmith import advise, make_loss
 from lossmith.command_line import main
 from lossmith.losses import LOSSES
+from lossmith.losses.catalogue.ready import needs_no_data
 from lossmith.losses.contract.adjustable import adjustable_numbers
-from lossmith.losses.ready import needs_no_data
 from lossmith.plots import FIGURES, early_learning
 from lossmith.plots import solution_map as solution_map_figure
 from lossmith.theory import NoSolutionError, average_error, overlap, solution_map, transfer_parameters

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from lossmith.losses.ready import ready_losses
+from lossmith.losses.catalogue.ready import ready_losses
 from lossmith.theory import consistency, properties
 
 # symmetric with this sum over labels (None: not symmetric), bound, calibrated, smooth, largest gradient, where, slope

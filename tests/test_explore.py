@@ -13,8 +13,8 @@ import torch
 from lossmith import make_loss
 from lossmith.command_line import main
 from lossmith.losses import LOSSES
+from lossmith.losses.catalogue.ready import ready_expression
 from lossmith.losses.contract.wrapper import WrapperLoss
-from lossmith.losses.ready import ready_expression
 from lossmith.report.explore import write_explorer
 from lossmith.report.explore.sliders import catalogue
 

@@ -120,7 +120,7 @@ def test_a_users_function_never_gets_the_kernel_of_ours():
 
 SMOKE = """
 import torch, lossmith
-from lossmith.losses.ready import ready_losses
+from lossmith.losses.catalogue.ready import ready_losses
 for name in ready_losses():
     logits = torch.randn(4, 9, requires_grad=True, generator=torch.Generator().manual_seed(0))
     loss = lossmith.make_loss(name)(logits, torch.tensor([0, 1, 2, 3]))

@@ -10,7 +10,7 @@ from torch import nn
 from cases import SMALL
 from lossmith import make_loss, make_objective
 from lossmith.losses import LOSSES
-from lossmith.losses.ready import ready_expression
+from lossmith.losses.catalogue.ready import ready_expression
 from lossmith.objectives import OBJECTIVES, SCHEDULES, CosineLinear, DropoutLinear, Objective, final_layer_groups
 from lossmith.objectives.objective import filled_in
 

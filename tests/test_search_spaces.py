@@ -9,7 +9,7 @@ import lossmith
 from lossmith import make_loss, make_objective
 from lossmith.expressions.limits import Limits
 from lossmith.losses import LOSSES
-from lossmith.losses.ready import ready_losses
+from lossmith.losses.catalogue.ready import ready_losses
 from lossmith.objectives import OBJECTIVES, Range, search_space, with_parameters
 from lossmith.objectives.ranges import range_of
 from lossmith.theory import advise, fitted_to_classes, solve_logit_bias

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import training_reference as reference
 from lossmith.data.prepared import PreparedData
-from lossmith.losses.ready import ready_losses
+from lossmith.losses.catalogue.ready import ready_losses
 from lossmith.training.job import Job
 from lossmith.training.loop import train_stack
 from lossmith.training.recipe import Recipe, Run, Trained

@@ -48,7 +48,13 @@ TWO_PASSES = (
     "z-loss",
 )
 MORE_WORK = ("bi-tempered", "tsallis", "smooth-topk(k=2)")
-LEFT_TO_THE_FORMULA = ("hard-topk(k=2)",)
+LEFT_TO_THE_FORMULA = (
+    "hard-topk(k=2)",
+    # What is corrected by a matrix, or mixes the losses of all labels, is a product of matrices, for which torch has kernels.
+    "forward-correction(ce, matrix=pair(0.3))",
+    "backward-correction(gce(q=0.5), matrix=pair(0.1))",
+    "backward-correction(logit-bias(gce, epsilon=1), rate=0.1)",
+)
 
 
 def graphs(loss, *, has_factors=False, num_classes=CLASSES):

@@ -9,8 +9,8 @@ from pictures import draw
 
 import lossmith
 from lossmith.losses import LOSSES
-from lossmith.losses.purposes import losses_by_purpose
-from lossmith.losses.ready import ready_expression
+from lossmith.losses.catalogue.purposes import losses_by_purpose
+from lossmith.losses.catalogue.ready import ready_expression
 
 
 def setup(app: Any) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from textwrap import shorten, wrap
 from lossmith.commands.colour import painted
 from lossmith.expressions.nearest import nearest
 from lossmith.expressions.printed_form import printed_call
-from lossmith.losses import LOSSES, OTHER_NAMES, ClassificationLoss, WeightedSum, make_loss
-from lossmith.losses.purposes import losses_by_purpose
+from lossmith.losses import LOSSES, ClassificationLoss, WeightedSum, make_loss
+from lossmith.losses.catalogue import OTHER_NAMES
+from lossmith.losses.catalogue.purposes import losses_by_purpose
 from lossmith.objectives.named_objectives import OBJECTIVES, PRESETS_OF_A_LOSS, make_objective
 from lossmith.objectives.named_schedules import SCHEDULES, make_schedule
 from lossmith.objectives.published import DATA_SETS, PRESETS

@@ -10,8 +10,8 @@ from lossmith import kernels
 from lossmith.expressions.limits import Limits
 from lossmith.kernels import Formula, Rows
 from lossmith.losses.contract.binary_options import OneLogitLoss
-from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
-from lossmith.losses.contract.options import Reduction
+from lossmith.losses.contract.classification_loss import ClassificationLoss
+from lossmith.losses.contract.options import Options, Reduction
 from lossmith.numerics.bregman import tempered_divergence, tempered_divergence_from_one
 from lossmith.numerics.elementary import box_cox
 from lossmith.numerics.entries import entry, with_entry

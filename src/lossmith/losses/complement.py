@@ -7,7 +7,8 @@ from torch import Tensor
 
 from lossmith.expressions.limits import Limits
 from lossmith.kernels import Formula, Rows, Sum, Term, Terms, cross_entropy
-from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
+from lossmith.losses.contract.classification_loss import ClassificationLoss
+from lossmith.losses.contract.options import Options
 from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.numerics.softmax import surprises, zero_unless_diverged
 

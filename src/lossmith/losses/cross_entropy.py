@@ -9,7 +9,8 @@ from torch import Tensor
 
 from lossmith.expressions.limits import Limits
 from lossmith.kernels import Term, cross_entropy
-from lossmith.losses.contract.classification_loss import Options, TargetProbabilityLoss
+from lossmith.losses.contract.options import Options
+from lossmith.losses.contract.target_probability import TargetProbabilityLoss
 from lossmith.losses.expectation import expectation
 from lossmith.numerics.probability import Probability
 

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from lossmith.expressions.limits import Limits
 from lossmith.kernels import Term
-from lossmith.losses.contract.classification_loss import Options, TargetProbabilityLoss
+from lossmith.losses.contract.options import Options
+from lossmith.losses.contract.target_probability import TargetProbabilityLoss
 from lossmith.numerics.elementary import as_scalar, box_cox
 from lossmith.numerics.probability import Probability
 

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from lossmith.expressions.limits import Limits
 from lossmith.kernels import Formula, Rows, Term, cross_entropy
-from lossmith.losses.contract.classification_loss import Options, TargetProbabilityLoss
+from lossmith.losses.contract.options import Options
+from lossmith.losses.contract.target_probability import TargetProbabilityLoss
 from lossmith.losses.expectation import expectation
 from lossmith.losses.focal import focal
 from lossmith.losses.generalized import asymmetric

@@ -6,7 +6,8 @@ from torch import Tensor
 
 from lossmith.expressions.limits import Limits
 from lossmith.kernels import Formula, Rows
-from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
+from lossmith.losses.contract.classification_loss import ClassificationLoss
+from lossmith.losses.contract.options import Options
 from lossmith.numerics.entries import entry, with_entry
 from lossmith.numerics.known_slope import with_row_slopes
 

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from lossmith.expressions.limits import Limits
 from lossmith.kernels import Formula, Rows
-from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
+from lossmith.losses.contract.classification_loss import ClassificationLoss
+from lossmith.losses.contract.options import Options
 from lossmith.losses.contract.top_k_prediction import check_k, topk_probabilities
 from lossmith.numerics.elementary import softplus
 from lossmith.numerics.softmax import zero_unless_diverged

@@ -13,9 +13,7 @@ from lossmith.expressions.quotes import quote, shortened
 from lossmith.expressions.reader import ExpressionReader
 from lossmith.expressions.written import WrittenPart
 from lossmith.losses import (
-    ADDABLE_LOSSES,
     LOSSES,
-    OTHER_NAMES,
     ClassificationLoss,
     ComplementObjective,
     CrossEntropyExpectationLoss,
@@ -24,7 +22,8 @@ from lossmith.losses import (
     LogitBias,
     make_loss,
 )
-from lossmith.losses.contract.classification_loss import Options
+from lossmith.losses.catalogue import ADDABLE_LOSSES, OTHER_NAMES
+from lossmith.losses.contract.options import Options
 from lossmith.objectives.heads import CosineLinear, DropoutLinear
 from lossmith.objectives.named_schedules import SCHEDULES
 from lossmith.objectives.objective import Head, Objective

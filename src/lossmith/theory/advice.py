@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lossmith.expressions.limits import Limits
 from lossmith.losses import LOSSES, ClassificationLoss, LogitBias
-from lossmith.losses.ready import needs_no_data
+from lossmith.losses.catalogue.ready import needs_no_data
 from lossmith.theory.consistency import is_calibrated
 from lossmith.theory.correction import Question, corrected, measured_start, verdict
 from lossmith.theory.one_thread import keep_freed_memory, one_thread

@@ -6,7 +6,7 @@ from functools import lru_cache
 from lossmith.expressions.written import WrittenPart, changed_text
 from lossmith.losses import LOSSES, ClassificationLoss, make_loss
 from lossmith.losses.contract.options import Options
-from lossmith.losses.logit_bias import DEFAULT_EPSILON
+from lossmith.losses.logits.bias import DEFAULT_EPSILON
 from lossmith.objectives.named_objectives import written_parts
 from lossmith.theory.correction import Question, corrected_parameters, measured_start, rounded
 from lossmith.theory.fresh_network.solve_logit_bias import solve_logit_bias

@@ -15,7 +15,7 @@ from torch import Tensor
 from lossmith import kernels
 from lossmith.expressions.limits import Limits
 from lossmith.expressions.printed_form import printed_call
-from lossmith.kernels import Formula, Term, Terms
+from lossmith.kernels import Formula
 from lossmith.kernels.sharded.entering import as_given, is_spread, spread, whole_shape
 from lossmith.losses.contract.arithmetic import SummableLoss
 from lossmith.losses.contract.options import OPTION_CHECKS, Options, Reduction, as_class_weights, check_option_names
@@ -23,7 +23,7 @@ from lossmith.losses.contract.reduction import along_classes, checked_denominato
 from lossmith.losses.contract.target_warnings import LOOKS, warn_of_other_meaning
 from lossmith.losses.contract.targets import ClassIndices, are_all_classes, are_usual, check_range, check_shapes, one_hot
 
-__all__ = ["ClassificationLoss", "Options", "TargetProbabilityLoss"]
+__all__ = ["ClassificationLoss"]
 
 
 class ClassificationLoss(SummableLoss):
@@ -287,15 +287,3 @@ class ClassificationLoss(SummableLoss):
         defaults = inspect.signature(ClassificationLoss).parameters
         options = {name: getattr(self, name) for name in Options.__annotations__}
         return {name: value for name, value in options.items() if isinstance(value, Tensor) or value != defaults[name].default}
-
-
-class TargetProbabilityLoss(ClassificationLoss):
-    """A sum of terms ``f(p)``, each given by its value and its pull; such losses share one softmax in a sum."""
-
-    @abstractmethod
-    def terms(self) -> tuple[Term, ...]:
-        """Return the terms whose sum this loss is, with the parameters as they are now."""
-
-    def formula(self) -> Formula:
-        """Return the sum of the terms."""
-        return Terms(self.terms())

@@ -4,7 +4,8 @@ from typing import Any, cast
 
 from torch import Tensor, nn
 
-from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
+from lossmith.losses.contract.classification_loss import ClassificationLoss
+from lossmith.losses.contract.options import Options
 
 __all__ = ["CompositeLoss"]
 

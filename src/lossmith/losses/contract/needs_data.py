@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from lossmith.expressions.limits import Limits
 from lossmith.losses.contract.classification_loss import ClassificationLoss
 
-__all__ = ["IMBALANCE", "NeedsCounts", "NeedsData", "as_counts", "check_filled_in", "fill_in", "is_complete"]
+__all__ = ["IMBALANCE", "NeedsCounts", "NeedsData", "as_counts", "check_filled_in", "fill_in", "is_complete", "lacking_in"]
 
 IMBALANCE = Limits(0.0, 1.0, low_open=True, optional=True)
 """How much less frequent the last class of a long tail is than the first."""
@@ -50,7 +50,20 @@ def is_complete(loss: nn.Module) -> bool:
     Returns:
         True if it can be called.
     """
-    return not any(part.lacking() for part in loss.modules() if isinstance(part, NeedsData))
+    return not lacking_in(loss)
+
+
+def lacking_in(loss: nn.Module) -> list[str]:
+    """Return the names of all parameters of a loss, and of losses in it, that the training rows must still decide.
+
+    Args:
+        loss: The loss.
+
+    Returns:
+        Each name once, in order.
+    """
+    names = [name for part in loss.modules() if isinstance(part, NeedsData) for name in part.lacking()]
+    return list(dict.fromkeys(names))
 
 
 def check_filled_in(loss: NeedsData) -> None:

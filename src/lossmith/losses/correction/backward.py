@@ -7,12 +7,13 @@ import torch
 from torch import Tensor
 
 from lossmith.kernels import Formula, Rows
-from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
+from lossmith.losses.contract.classification_loss import ClassificationLoss
 from lossmith.losses.contract.composite import CompositeLoss
+from lossmith.losses.contract.options import Options
 from lossmith.losses.contract.targets import one_hot
 from lossmith.losses.correction.corrected import CorrectedLoss
 from lossmith.losses.correction.matrices import LabelMatrix, SymmetricMatrix
-from lossmith.losses.logit_bias import LogitBias
+from lossmith.losses.logits.bias import LogitBias
 from lossmith.numerics.precision import in_double
 from lossmith.torch_compat import is_traced
 

@@ -7,7 +7,8 @@ from torch import Tensor
 
 from lossmith.kernels import Formula, Rows, Term, Terms
 from lossmith.kernels.reference import sum_of_terms, terms_of_every, terms_of_one
-from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
+from lossmith.losses.contract.classification_loss import ClassificationLoss
+from lossmith.losses.contract.options import Options
 from lossmith.losses.contract.targets import one_hot
 from lossmith.losses.correction.corrected import CorrectedLoss
 from lossmith.losses.correction.matrices import LabelMatrix

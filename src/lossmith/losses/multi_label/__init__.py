@@ -1,1 +1,1 @@
-"""Losses with one yes or no for every class, of which several can be true at once, and for one logit alone."""
+"""Losses with one yes or no for every class, of which several can be true at once."""

@@ -8,7 +8,7 @@ from torch import Tensor
 from lossmith.expressions.limits import Limits
 from lossmith.kernels import Formula, Rows
 from lossmith.kernels.reference import Term, terms_of_one
-from lossmith.losses.contract.classification_loss import Options
+from lossmith.losses.contract.options import Options
 from lossmith.losses.focal import focal
 from lossmith.losses.multi_label.presence import PresenceLoss, sum_over_classes
 from lossmith.numerics.elementary import as_scalar

@@ -6,7 +6,8 @@ from torch import Tensor
 
 from lossmith.kernels import Formula, Rows, Term, Terms, cross_entropy
 from lossmith.kernels.reference import terms_of_one
-from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
+from lossmith.losses.contract.classification_loss import ClassificationLoss
+from lossmith.losses.contract.options import Options
 from lossmith.losses.contract.wrapper import WrapperLoss
 from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.losses.multi_label.presence import PresenceLoss, sum_over_classes

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from lossmith.expressions.limits import Limits
 from lossmith.kernels import Formula, Rows
-from lossmith.losses.contract.classification_loss import Options
 from lossmith.losses.contract.needs_data import IMBALANCE, NeedsCounts
+from lossmith.losses.contract.options import Options
 from lossmith.numerics.class_shares import effective_weights, log_counts, margins
 from lossmith.numerics.elementary import softplus
 from lossmith.numerics.softmax import log_odds, surprises

@@ -7,8 +7,9 @@ from torch import Tensor
 
 from lossmith.expressions.limits import Limits
 from lossmith.kernels import Formula, Shifted, Term, Terms, cross_entropy
-from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
+from lossmith.losses.contract.classification_loss import ClassificationLoss
 from lossmith.losses.contract.needs_data import IMBALANCE, NeedsCounts
+from lossmith.losses.contract.options import Options
 from lossmith.losses.contract.wrapper import WrapperLoss
 from lossmith.losses.cross_entropy import CrossEntropyLoss
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from lossmith.expressions.nearest import nearest
 from lossmith.expressions.quotes import quote
-from lossmith.losses.contract.needs_data import is_complete
+from lossmith.losses.contract.needs_data import lacking_in
 from lossmith.objectives.named_objectives import make_objective
 from lossmith.objectives.objective import Objective
 from lossmith.studies.budget.cost import trainings_of
@@ -52,8 +52,10 @@ class OwnComparison(Comparison):
     def _check_classes(self, loss: str) -> None:
         made = self.losses[loss] if loss in self.losses else make_objective(loss)
         trained = made.loss if isinstance(made, Objective) else made
-        if not is_complete(trained):
-            raise ValueError(f"compare: {loss} depends on the training rows, which are those of train; give it what these say.")
+        lacking = lacking_in(trained)
+        if lacking:
+            given = ", ".join(f"{name}=..." for name in lacking)
+            raise ValueError(f"compare: {loss} depends on the training rows, which are those of train; give it {given}")
         if loss in self.losses or self.settings.num_classes:
             return
         if fitted_to_classes(loss, _SOME_CLASSES) != loss and "logit-bias" in loss:

@@ -3,7 +3,7 @@
 import math
 
 from lossmith.expressions.limits import Limits
-from lossmith.losses.logit_bias import MEAN_ACTIVATION
+from lossmith.losses.logits.bias import MEAN_ACTIVATION
 from lossmith.numerics.mean_activation import SolvedBias, bias_for_mean_activation
 from lossmith.theory.per_example import check_classes, check_sigma
 

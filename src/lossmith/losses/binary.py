@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from lossmith import kernels
+from lossmith.losses.catalogue import make_loss
 from lossmith.losses.contract.binary_options import OneLogitLoss
 from lossmith.losses.contract.classification_loss import ClassificationLoss
 from lossmith.losses.contract.options import Reduction
@@ -92,8 +93,6 @@ class BinaryLoss(OneLogitLoss):
 
 def _of_presence(loss: ClassificationLoss | str) -> PresenceLoss:
     if isinstance(loss, str):
-        from lossmith.losses import make_loss
-
         loss = make_loss(loss)
     if not isinstance(loss, ClassificationLoss):
         raise TypeError(f"BinaryLoss: loss must be a lossmith loss or the expression of one, got {type(loss).__name__}.")

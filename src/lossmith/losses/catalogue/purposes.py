@@ -1,5 +1,7 @@
 """What each loss is for, in a few words, by which lists and pages group them."""
 
+from lossmith.losses.catalogue import LOSSES
+
 __all__ = ["PURPOSES", "losses_by_purpose"]
 
 PURPOSES: dict[str, tuple[str, ...]] = {
@@ -23,8 +25,6 @@ OTHER = "for other purposes"
 
 def losses_by_purpose() -> dict[str, list[str]]:
     """Return the names of all losses by what they are for; one that is nowhere named is among the last."""
-    from lossmith.losses import LOSSES
-
     named = {purpose: [name for name in names if name in LOSSES] for purpose, names in PURPOSES.items()}
     known = {name for names in named.values() for name in names}
     named[OTHER] = [name for name in LOSSES if name not in known]

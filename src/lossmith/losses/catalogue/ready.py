@@ -1,6 +1,7 @@
 """Every loss of the catalogue as it can be called at once, with any number of classes."""
 
 from lossmith.expressions.printed_form import printed_call
+from lossmith.losses.catalogue import LOSSES
 from lossmith.losses.contract.needs_data import NeedsData
 
 __all__ = ["needs_no_data", "ready_expression", "ready_losses"]
@@ -21,16 +22,12 @@ def ready_expression(name: str) -> str:
     >>> ready_expression("ce"), ready_expression("balanced-softmax")
     ('ce', 'balanced-softmax(imbalance=0.1)')
     """
-    from lossmith.losses import LOSSES
-
     loss = LOSSES[name]
     return printed_call(name, loss.example if issubclass(loss, NeedsData) else {})
 
 
 def ready_losses() -> list[str]:
     """Return the expressions of all losses of the catalogue, in its order."""
-    from lossmith.losses import LOSSES
-
     return [ready_expression(name) for name in LOSSES]
 
 
@@ -43,6 +40,4 @@ def needs_no_data(name: str) -> bool:
     Returns:
         True if it is.
     """
-    from lossmith.losses import LOSSES
-
     return not issubclass(LOSSES[name], NeedsData)

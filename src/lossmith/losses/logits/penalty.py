@@ -6,7 +6,8 @@ from torch import Tensor
 
 from lossmith.expressions.limits import Limits
 from lossmith.kernels import Formula, Rows, Sum
-from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
+from lossmith.losses.contract.classification_loss import ClassificationLoss
+from lossmith.losses.contract.options import Options
 from lossmith.losses.contract.wrapper import WrapperLoss
 from lossmith.losses.cross_entropy import CrossEntropyLoss
 from lossmith.numerics.softmax import surprises, target_probability

@@ -6,7 +6,8 @@ from torch import Tensor
 
 from lossmith.expressions.limits import Limits
 from lossmith.kernels import Biased, Formula, biased
-from lossmith.losses.contract.classification_loss import ClassificationLoss, Options
+from lossmith.losses.contract.classification_loss import ClassificationLoss
+from lossmith.losses.contract.options import Options
 from lossmith.losses.contract.wrapper import WrapperLoss
 from lossmith.losses.expectation import MAELoss
 from lossmith.numerics.mean_activation import bias_for_mean_activation

@@ -1,0 +1,1 @@
+"""Losses and wrappers that move, scale or hold back the logits themselves."""
