@@ -118,10 +118,7 @@ def main() -> None:
     command = Command(__doc__, "replication", replicates=REPLICATES)
     studies: list[Study] = []
     said, cells = command.exported("verdicts.csv"), command.exported("accuracy.csv")
-    finished = {name for part in said for name in part["table"]}
-    for table in command.tables():
-        if table.name in finished:
-            continue
+    for table in command.tables_beyond(said):
         study = command.study(table, noise=NOISE, seeds=command.options.replicates, **WHOLE)
         if study is None:
             continue

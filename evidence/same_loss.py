@@ -2,6 +2,7 @@
 
 Cross-entropy is compared with itself: a twin with the same split and the same wrong labels in every replicate, but with initial
 weights, batches and trials of its own. Every five replicates of a table are a study. Whatever they call evidence is false.
+Tables whose verdicts were exported before are not studied again.
 """
 
 import pandas as pd
@@ -65,8 +66,8 @@ def summary(said: pd.DataFrame) -> pd.DataFrame:
 def main() -> None:
     """Study every table, export all verdicts and print how many are false."""
     command = Command(__doc__, "same_loss", replicates=EACH)
-    studies, said = [], []
-    for table in command.tables():
+    studies, said = [], command.exported("verdicts.csv")
+    for table in command.tables_beyond(said):
         losses = {"ce": "ce", TWIN: "ce"}
         study = command.study(table, losses=losses, noise=NOISE, seeds=command.options.replicates, draws="own", **WHOLE)
         if study is None:

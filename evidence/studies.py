@@ -53,6 +53,18 @@ class Command:
         only = self.options.only.split(",") if self.options.only else [table.name for table in found]
         return [table for table in found if table.name in only][: self.options.sets]
 
+    def tables_beyond(self, exported: Iterable[pd.DataFrame]) -> list[Table]:
+        """Return the tables to study of which nothing was exported yet.
+
+        Args:
+            exported: Frames with a column ``table``.
+
+        Returns:
+            The tables, smallest first.
+        """
+        finished = {name for part in exported for name in part["table"]}
+        return [table for table in self.tables() if table.name not in finished]
+
     def exported(self, name: str) -> list[pd.DataFrame]:
         """Return what was exported before, perhaps on another machine; nothing where there is none.
 

@@ -39,7 +39,7 @@ NOISE = "symmetric(0.4)"
 def study(tmp_path_factory):
     """One whose replicates draw their own test rows, more than half of all, so that two share enough to be compared."""
     folder = tmp_path_factory.mktemp("studies") / "digits"
-    return compare("digits", losses=LOSSES, noise=[0.4], test_share=0.55, output=folder, **KEPT, **QUICK)
+    return compare("digits", losses=LOSSES, noise=[0.4], rows=800, test_share=0.55, output=folder, **KEPT, **QUICK)
 
 
 @pytest.fixture(scope="module")
