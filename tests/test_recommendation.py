@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lossmith.statistics.caveats import guessing
 from lossmith.statistics.differences.luck import RowLuck
 from lossmith.statistics.differences.overlapping import Overlap
 from lossmith.statistics.experience import Elsewhere, expected
@@ -375,3 +376,14 @@ def test_a_sure_study_outweighs_other_data():
     assert both.difference == pytest.approx(0.02)
     with pytest.raises(ValueError, match="must be positive, got 0 and"):
         expected(0.1, 0, others)
+
+
+def test_guessing_is_told_by_the_metric():
+    """A class with nine tenths of the rows is worth an accuracy of 90 % and a balanced one of 50 %."""
+    results = clean({"ce": 0.85, GCE: 0.88}).assign(balanced_accuracy=0.7, macro_f1=0.1)
+    labels = np.repeat([0, 1], [90, 10])
+    lead = "No loss does better than always predicting the commonest class"
+    assert guessing(results, labels, "accuracy") == [f"{lead}, 90.0 % of the test split."]
+    assert guessing(results, labels, "balanced_accuracy") == guessing(results, labels, "macro_f1") == []
+    always = results.assign(balanced_accuracy=0.5)
+    assert guessing(always, labels, "balanced_accuracy") == [f"{lead}, a balanced accuracy of 50.0 %."]

@@ -31,14 +31,17 @@ def benefits(evidence: Evidence, loss: str, noise: str) -> list[str]:
     return [*_side_effects(evidence, loss, noise, wanted=1), *_time(evidence, loss, noise, longer=False)]
 
 
-def guessing(results: pd.DataFrame, test_labels: np.ndarray) -> list[str]:
-    """Tell if no loss learnt more than which class is the commonest."""
-    if not len(test_labels):  # a training of the user's own need not tell
+def guessing(results: pd.DataFrame, test_labels: np.ndarray, metric: str) -> list[str]:
+    """Tell if no loss learnt more than which class is the commonest, by the metric where it is known what that is worth."""
+    if not len(test_labels) or metric not in ("accuracy", "balanced_accuracy"):  # labels need not be told by one's own training
         return []
-    commonest = np.bincount(test_labels).max() / len(test_labels)
-    if results.groupby(["loss", "noise"]).accuracy.mean().max() > commonest:
+    counts = np.bincount(test_labels)
+    is_balanced = metric == "balanced_accuracy"
+    worth = 1 / np.count_nonzero(counts) if is_balanced else counts.max() / len(test_labels)
+    if results.groupby(["loss", "noise"])[metric].mean().max() > worth:
         return []
-    return [f"No loss does better than always predicting the commonest class, {100 * commonest:.1f} % of the test split."]
+    said = f"a balanced accuracy of {100 * worth:.1f} %" if is_balanced else f"{100 * worth:.1f} % of the test split"
+    return [f"No loss does better than always predicting the commonest class, {said}."]
 
 
 def uneven_classes(evidence: Evidence, loss: str, noise: str, class_shares: Sequence[float] | None) -> list[str]:

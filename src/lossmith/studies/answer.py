@@ -72,7 +72,7 @@ def answer_of(study: AnsweringStudy) -> Recommendation:
         noisy_labels=_share_of_wrong_labels(study),
         experience=_experience(study),
     )
-    said = [*guessing(results, labels), *([study.caution] if study.caution else [])]
+    said = [*guessing(results, labels, study.metric), *([study.caution] if study.caution else [])]
     return replace(found, evidence=(*found.evidence, *said), unfinished=study.unfinished)
 
 

@@ -77,7 +77,7 @@ def reduces(logits: object) -> bool:
     Raises:
         RuntimeError: If they are on a processor, and Triton does not interpret its kernels there.
     """
-    if not isinstance(logits, Tensor) or is_traced():
+    if not isinstance(logits, Tensor) or logits.is_meta or is_traced():
         return False
     if logits.is_cpu and os.environ.get("TRITON_INTERPRET") != "1":
         raise RuntimeError("LOSSMITH_KERNELS=triton needs logits on a GPU, or TRITON_INTERPRET=1 from the start, got cpu.")
@@ -136,14 +136,16 @@ class _Reduced(torch.autograd.Function):
     def forward(ctx: Any, logits: Tensor, target: Tensor, call: _Call, formula: Formula) -> Tensor:
         layout, reduction, dtype = call.layout, call.reduction, call.graphs.dtype
         out_dtype, reduces_ = reduction.dtype or dtype, reduction.kind != "none"
-        losses = logits.new_empty(layout.programs if reduces_ else layout.rows, dtype=dtype if reduces_ else out_dtype)
+        # Of the shape that is returned, not a view of it: losses of rows may be changed in place by whoever gets them.
+        shape = (layout.programs,) if reduces_ else logits.shape[:1] + logits.shape[2:]
+        losses = logits.new_empty(shape, dtype=dtype if reduces_ else out_dtype)
         shares = torch.empty_like(losses)
         kept = logits.new_empty(call.kernels.program.kept, layout.rows, dtype=dtype)
         _start(call, call.kernels.forward, (layout.programs,), layout.block, logits, target, losses, shares, kept)
         ctx.call, ctx.formula = call, formula
         if not reduces_:
             ctx.save_for_backward(logits, target, kept, kept)
-            return losses.view(logits.shape[:1] + logits.shape[2:])
+            return losses
         value, whole = reduce(losses, shares, is_mean=reduction.kind == "mean", dtype=out_dtype)
         ctx.save_for_backward(logits, target, kept, whole)
         return value

@@ -23,7 +23,8 @@ def is_row(value: Any) -> bool:
         return value.name in (LOGITS, FACTORS)
     if not isinstance(value, Operation) or value.is_number or value.name in (*REDUCTIONS, "own"):
         return False
-    return any(is_row(each) for each in inputs_of(value))
+    # A number that is put at the place of one class differs from that of the others, whatever these have.
+    return value.name == "put" or any(is_row(each) for each in inputs_of(value))
 
 
 class Writes(Protocol):
