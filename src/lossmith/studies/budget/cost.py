@@ -34,6 +34,8 @@ SAMPLE_ROWS = 20_000
 MOST_EPOCHS = 64
 ENOUGH = 0.5
 """Seconds that runs are to train for, all of them together."""
+A_MOMENT = 5.0
+"""Seconds: of a study that takes no longer, the first rows tell enough, and measuring more would take longer than training."""
 ENOUGH_OF_REFERENCES = 2.0
 MOST_REFERENCE_ROWS = 20_000  # that any of the reference models takes in
 
@@ -123,15 +125,14 @@ def measured_cost(
     Returns:
         Times, from which those of the whole follow.
     """
-    count = engine.slots() if data.encoder is None else 1
     sample = _Sample(settings, data, objectives, build, engine)
     sample.grow()
-    splits = (len(data.train), len(data.validation), len(data.test))
-    references = tuple(_references_by_rows(data, settings)) if settings.references and splits[1] else ()
-    found = Cost(0.0, sample.seconds / sample.rows, 0.0, splits, references, count)
-    whole = replace(settings, seeds=settings.seeds or FEWEST_SEEDS)
-    if sample.rows == len(data.train) and found.seconds(whole) <= (60 * settings.minutes or LONGEST_SECONDS):
-        return found  # nothing will be made smaller, and an epoch is what was measured
+    trained = sample.cost()
+    references = tuple(_references_by_rows(data, settings)) if settings.references and len(data.validation) else ()
+    found = replace(trained, references=references)
+    fits = found.seconds(sample.whole) <= (60 * settings.minutes or LONGEST_SECONDS)
+    if fits and (sample.rows == len(data.train) or trained.seconds(sample.whole) < A_MOMENT):
+        return found  # nothing will be made smaller, and an epoch is what was measured, or takes next to nothing
     step, row, look = sample.parts()
     return replace(found, step=step, row=row, look=look)
 
@@ -155,14 +156,25 @@ class _Sample:
         """Whether a run takes all processors and so long that one run and a few rows tell enough."""
         return self.data.encoder is not None
 
+    @property
+    def whole(self) -> Settings:
+        """The study with as many replicates as it has at least."""
+        return replace(self.settings, seeds=self.settings.seeds or FEWEST_SEEDS)
+
+    def cost(self) -> Cost:
+        """Return what has been measured, as if all of it went to the rows that are learnt from."""
+        splits = (len(self.data.train), len(self.data.validation), len(self.data.test))
+        return Cost(0.0, self.seconds / self.rows, 0.0, splits, (), 1 if self.trains_an_encoder else self.engine.slots())
+
     def grow(self) -> None:
-        """Train on more and more rows, then for more epochs, until it takes long enough."""
+        """Train on more and more rows, then for more epochs, until it takes long enough, or the study would take a moment."""
         most = min(len(self.data.train), SAMPLE_ROWS)
         self.rows = min(FIRST_ROWS_OF_ENCODERS if self.trains_an_encoder else FIRST_ROWS, most)
         runs = len(self._runs())
         while True:
             self.seconds = self._seconds_of_epoch(self.settings.recipe.batch_size)
-            if runs * self.epochs * self.seconds >= ENOUGH or (self.rows == most and self.epochs >= MOST_EPOCHS):
+            is_long_enough = runs * self.epochs * self.seconds >= ENOUGH or self.cost().seconds(self.whole) < A_MOMENT
+            if is_long_enough or (self.rows == most and self.epochs >= MOST_EPOCHS):
                 return
             if self.rows < most:
                 self.rows = min(most, GROWTH * self.rows)
