@@ -14,7 +14,7 @@ import pytest
 
 import lossmith
 from lossmith.command_line import _parser, main
-from lossmith.commands.colour import painted
+from lossmith.commands.printing.colour import painted
 from lossmith.lazy_names import lazy_names
 from lossmith.losses import LOSSES
 from lossmith.losses.catalogue.purposes import losses_by_purpose

@@ -19,8 +19,8 @@ from lossmith import (
     SquaredErrorLoss,
     make_loss,
 )
-from lossmith.kernels.cpu.norms import Directions
-from lossmith.kernels.cpu.sigmoid import _log2_e
+from lossmith.kernels.cpu.of_logits.norms import Directions
+from lossmith.kernels.cpu.of_logits.sigmoid import _log2_e
 from lossmith.losses import ClassificationLoss, ComplementEntropyLoss
 
 EXPRESSIONS = [

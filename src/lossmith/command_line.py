@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from lossmith import __version__
 from lossmith.commands import COMMANDS
-from lossmith.commands.colour import painted
+from lossmith.commands.printing.colour import painted
 from lossmith.expressions.nearest import nearest
 from lossmith.expressions.quotes import shortened
 

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Analyse, print the tables, and name the report."""
-    from lossmith.commands.answer import analyse_and_print
+    from lossmith.commands.printing.answer import analyse_and_print
     from lossmith.studies.design.setting_checks import split_list
     from lossmith.studies.study import open_study
 

@@ -181,7 +181,7 @@ def _with_all_that_is_analysed(keep: Any) -> list[Any]:
 
 
 def _compare(given: dict[str, Any], how: dict[str, Any]) -> None:
-    from lossmith.commands.answer import train_and_answer
+    from lossmith.commands.printing.answer import train_and_answer
     from lossmith.studies.compare import planned
     from lossmith.studies.design.given_settings import settings_from
     from lossmith.training.engines.workplace import take_workplace

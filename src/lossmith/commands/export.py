@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the file and print its name."""
-    from lossmith.commands.answer import say_what_is_not_sure
+    from lossmith.commands.printing.answer import say_what_is_not_sure
     from lossmith.report.result_tables import export_results
     from lossmith.studies.study import open_study
 

@@ -13,6 +13,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(_: argparse.Namespace) -> None:
     """Print one line for each loss or objective."""
-    from lossmith.commands.catalogue import listing
+    from lossmith.commands.printing.catalogue import listing
 
     print(listing(shutil.get_terminal_size((160, 24)).columns))

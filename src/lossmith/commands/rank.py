@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the ranking, and draw it."""
-    from lossmith.commands.answer import say_what_is_not_sure
+    from lossmith.commands.printing.answer import say_what_is_not_sure
     from lossmith.data import make_noise
     from lossmith.statistics.several_studies import at_noise, joined_results, rank, ranking_text
     from lossmith.statistics.summary import block_means, is_higher_better

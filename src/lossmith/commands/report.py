@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the page and print the name of its file."""
-    from lossmith.commands.answer import say_what_is_not_sure
+    from lossmith.commands.printing.answer import say_what_is_not_sure
     from lossmith.report.study_page import write_report
     from lossmith.studies.study import open_study
 

@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Train what is missing and answer."""
-    from lossmith.commands.answer import train_and_answer
+    from lossmith.commands.printing.answer import train_and_answer
     from lossmith.studies.compare import resumed
     from lossmith.training.engines.workplace import take_workplace
 

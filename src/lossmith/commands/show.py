@@ -15,6 +15,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the loss's documentation."""
-    from lossmith.commands.catalogue import description
+    from lossmith.commands.printing.catalogue import description
 
     print(description(options.name))

@@ -15,10 +15,10 @@ from lossmith.kernels import formula as plain
 from lossmith.kernels.cpu.class_terms import kernel_of_classes
 from lossmith.kernels.cpu.combined import kernel_of_biased, kernel_of_shifted, kernel_of_sum, kernel_with_partition
 from lossmith.kernels.cpu.evaluation import Evaluation, Kernel
-from lossmith.kernels.cpu.logits import logit_norm, logit_penalty, squared_error, squared_log_partition
-from lossmith.kernels.cpu.margins import ldam
+from lossmith.kernels.cpu.of_logits.margins import ldam
+from lossmith.kernels.cpu.of_logits.sigmoid import sigmoid_cross_entropy
+from lossmith.kernels.cpu.of_logits.sizes import logit_norm, logit_penalty, squared_error, squared_log_partition
 from lossmith.kernels.cpu.probabilities import complement_entropy, maximum_probability
-from lossmith.kernels.cpu.sigmoid import sigmoid_cross_entropy
 from lossmith.kernels.cpu.smoothing import label_smoothing
 from lossmith.kernels.cpu.target import kernel_of_target
 from lossmith.kernels.cpu.tempered import bi_tempered, tsallis

@@ -4,13 +4,10 @@ from collections.abc import Callable
 
 from lossmith.report.elements import Section
 from lossmith.report.sections import (
-    agreement,
-    analysis_tables,
     class_frequencies,
     confusion,
     cost,
     differences,
-    layer_similarity,
     learning_curves,
     learning_rates,
     noise_levels,
@@ -19,6 +16,7 @@ from lossmith.report.sections import (
     results,
     tuning,
 )
+from lossmith.report.sections.analysed import agreement, analysis_tables, layer_similarity
 from lossmith.report.subject import Subject
 
 __all__ = ["PROVENANCE", "SECTIONS", "SectionMaker"]

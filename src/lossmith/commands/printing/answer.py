@@ -64,12 +64,12 @@ def analyse_and_print(study: "Study", **how: Any) -> None:
 
 def _with_headline(answer: "Recommendation") -> str:
     """Return the answer, its first words in bold where a terminal shows that."""
-    from lossmith.commands.colour import painted
+    from lossmith.commands.printing.colour import painted
 
     return str(answer).replace(answer.headline, painted(answer.headline, "bold"), 1)
 
 
 def _tables(study: "Study") -> str:
-    from lossmith.commands.result_table import result_table
+    from lossmith.commands.printing.result_table import result_table
 
     return result_table(study)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from lossmith.kernels.cpu.classes import sum_of_surprises
 from lossmith.kernels.cpu.evaluation import FEW_PASSES, Evaluation, Kernel, in_blocks
-from lossmith.kernels.cpu.norms import Directions, sum_of_squares
+from lossmith.kernels.cpu.of_logits.norms import Directions, sum_of_squares
 from lossmith.kernels.cpu.target import rounded, target_softmax
 
 __all__ = ["logit_norm", "logit_penalty", "squared_error", "squared_log_partition"]

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from textwrap import shorten, wrap
 
-from lossmith.commands.colour import painted
+from lossmith.commands.printing.colour import painted
 from lossmith.expressions.nearest import nearest
 from lossmith.expressions.printed_form import printed_call
 from lossmith.losses import LOSSES, ClassificationLoss, WeightedSum, make_loss

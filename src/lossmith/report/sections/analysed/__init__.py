@@ -1,0 +1,1 @@
+"""What an analysis found out: sections of studies that were analysed."""
