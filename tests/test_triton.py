@@ -18,8 +18,10 @@ import lossmith
 from cases import CASES
 from lossmith import kernels, make_loss
 from lossmith.kernels import Rows, Term, Terms, formula
+from lossmith.kernels.symbols import Input, Operation
 from lossmith.kernels.triton.programs import printed_program
 from lossmith.kernels.triton.recorded import graphs_of
+from lossmith.kernels.triton.walks import is_row
 from lossmith.losses.contract import classification_loss
 from scratch_losses import FadingLoss, MarginLoss
 
@@ -69,6 +71,13 @@ def test_every_loss_has_a_kernel(expression):
     known = graphs(make_loss(expression))
     assert known is not None
     assert printed_program(known[0], resident=True, has_gradient=True).walks == 1
+
+
+def test_what_is_put_at_one_class_is_no_number_of_the_row():
+    target = Input("target", is_number=False)
+    one_hot = Operation("put", (0.0, target, 1.0), {}, is_number=False)
+    assert is_row(Operation("mul", (one_hot, 2.0), {}, is_number=False))
+    assert not is_row(Operation("total", (one_hot,), {}, is_number=False))
 
 
 @pytest.mark.parametrize("expression", [case for case in TWO_PASSES if case not in ("nce-mae",)])
