@@ -16,6 +16,7 @@ from lossmith.statistics.wording import budget_words, interval, number_word, per
 
 __all__ = ["tuning_lines"]
 
+_ELSEWHERE = 'see "What if labels were wrong?"'
 _WIDER, _BY = 2.0, 0.2  # ratio and difference of shares from which on plateaus are worth mentioning
 
 
@@ -54,7 +55,7 @@ def tuning_lines(evidence: Evidence, headline: str, loss: str) -> list[str]:
         answers = _answers(trained, evidence, level)
         claims = any(NO_DIFFERENCE not in answer and NONE_BETTER not in answer for answer in answers)
         if answers and (noise == headline or claims):
-            rest = f"with all {number_word(tried)}: {'the answer above' if noise == headline else 'see below'}"
+            rest = f"with all {number_word(tried)}: {'the answer above' if noise == headline else _ELSEWHERE}"
             parts = [f"{_title(str(noise))}, {answers[0]}" if several else answers[0], *answers[1:], rest]
             lines.append(sentence("; ".join(parts)))
     return [*lines, *_plateaus(evidence, headline, loss)]
