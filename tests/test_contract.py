@@ -311,7 +311,7 @@ def test_many_gradients_at_once(expression):
         torch.testing.assert_close(at_once, one_by_one, rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.skipif(IS_REFERENCE, reason="it is the kernels that keep it")
+@pytest.mark.skipif(IS_REFERENCE or IS_INTERPRETED, reason="it is the kernels for processors that keep it")
 def test_what_was_kept_for_a_gradient_becomes_the_gradient():
     logits, indices, _ = batch((64, 1000))
     logits.requires_grad_()

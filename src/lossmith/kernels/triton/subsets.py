@@ -29,6 +29,8 @@ class _Split(NamedTuple):
     """``sigma_0 .. sigma_k`` of the weights."""
     holes: list[Any]
     """``exp((k-th - top) / scale)`` of the k largest."""
+    nothing: Any
+    """0; NaN where fewer than k classes are possible, or a score has diverged."""
 
 
 def _split(values: Any, index: Any, k: int, scale: Any) -> _Split:
@@ -36,9 +38,13 @@ def _split(values: Any, index: Any, k: int, scale: Any) -> _Split:
     if not isinstance(k, int) or k > MOST_CHOSEN[recording.dtype]:
         raise UntraceableError(f"has subsets of {k} classes, which are too many to be written out")
     others, tops, places = values.scatter(1, index, -torch.inf), [], []
+    lowest = torch.finfo(recording.dtype).min
+    own = values.gather(1, index).clamp_min(lowest)
+    kth: Any = None
     for _ in range(k):
+        kth = others.amax(1, keepdim=True)
         # Where fewer than k values are finite, the k-th is as low as a number can be.
-        tops.append(others.amax(1, keepdim=True).clamp_min(torch.finfo(recording.dtype).min))
+        tops.append(kth.clamp_min(lowest))
         places.append(others.argmax(1, keepdim=True))
         others = others.scatter(1, places[-1], -torch.inf)
     weights = torch.exp((others - tops[-1]) / scale)
@@ -46,7 +52,8 @@ def _split(values: Any, index: Any, k: int, scale: Any) -> _Split:
     while len(powers) < k:
         powers.append(powers[-1] * weights)
     rest = _newton([power.sum(1, keepdim=True) for power in powers])
-    return _Split(tops, places, weights, rest, [torch.exp((tops[-1] - top) / scale) for top in tops])
+    nothing = (kth - kth) + (tops[0] - tops[0]) + (own - own)
+    return _Split(tops, places, weights, rest, [torch.exp((tops[-1] - top) / scale) for top in tops], nothing)
 
 
 def _newton(sums: list[Any]) -> list[Any]:
@@ -93,7 +100,7 @@ def absence(values: Any, index: Any, k: int, scale: Any) -> Any:
     """
     split = _split(values, index, k, scale)
     totals = _totals(split)
-    return (split.tops[-1] - values.gather(1, index)) / scale + torch.log(totals[0] / totals[1])
+    return (split.tops[-1] - values.gather(1, index)) / scale + torch.log(totals[0] / totals[1]) + split.nothing
 
 
 def slope_of_absence(values: Any, index: Any, k: int, scale: Any) -> Any:
