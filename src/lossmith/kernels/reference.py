@@ -10,8 +10,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from lossmith.numerics.entries import with_entry
+from lossmith.numerics.entries import entry, with_entry
 from lossmith.numerics.known_slope import with_slope
+from lossmith.numerics.one_operation import is_stand_in
 from lossmith.numerics.probability import Probability
 from lossmith.numerics.softmax import surprises, target_probability
 
@@ -64,7 +65,7 @@ def _for_indices(terms: tuple[Term, ...], logits: Tensor, index: Tensor) -> Tens
     losses = []
     for factor, curve, normalized in terms:
         value = _differentiable(curve, own)
-        losses.append(factor * (_share(value, _sum_of_others(curve, logits, index)) if normalized else value))
+        losses.append(factor * (_share(value, _sum_of_others(curve, logits, index, own)) if normalized else value))
     return sum(losses[1:], start=losses[0])
 
 
@@ -74,10 +75,18 @@ def _differentiable(curve: Curve, p: Probability) -> Tensor:
     return value if value is p.surprise else with_slope(p.surprise, value, pull)
 
 
-def _sum_of_others(curve: Curve, logits: Tensor, index: Tensor) -> Tensor:
-    """Return the sum of ``f(p_c)`` over all classes but one, ``(N, 1, ...)``."""
-    values = _differentiable(curve, Probability.from_surprise(surprises(logits)))
-    return with_entry(values, index, 0.0).sum(1, keepdim=True)
+def _sum_of_others(curve: Curve, logits: Tensor, index: Tensor, own: Probability) -> Tensor:
+    """Return the sum of ``f(p_c)`` over all classes but one, whose probability is given, ``(N, 1, ...)``."""
+    # Of two classes the other may be all but certain, and its surprise would be what is left of two nearly equal numbers.
+    if curve is not cross_entropy or logits.shape[1] == 2 or is_stand_in(logits):
+        values = _differentiable(curve, Probability.from_surprise(surprises(logits)))
+        return with_entry(values, index, 0.0).sum(1, keepdim=True)
+    # -log p_c is how far c is behind the largest logit, and the logarithm of one sum, which the surprise of the target tells, in
+    # double precision. A recorded formula may run in single precision, and in a kernel that has every surprise at hand.
+    top = logits.detach().amax(1, keepdim=True)
+    behind = (top - logits).sum(1, keepdim=True)
+    own_behind = top - entry(logits, index)
+    return (logits.shape[1] - 1) * (own.surprise - own_behind) + (behind - own_behind)
 
 
 def _share(own: Tensor, others: Tensor) -> Tensor:
