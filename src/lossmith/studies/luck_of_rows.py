@@ -1,6 +1,7 @@
 """The luck of test rows in the differences of a study, from the predictions that it keeps."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -42,8 +43,12 @@ def luck_of_rows(study: StudyOfRows) -> LuckByScores:
         that return measures alone, or where it is not known which rows were tested.
     """
 
+    @cache
+    def given() -> pd.DataFrame:
+        return gave_something(study.results)
+
     def scores(loss: str, noise: str) -> Mapping[int, RowScores]:
-        results = gave_something(study.results)
+        results = given()
         runs = results[(results["loss"] == loss) & (results["noise"] == noise)].set_index("seed")["run"]
         if not (is_share(study.metric) or study.metric in _MEANS_OF_ROWS) or not all(map(study.has_predictions, runs)):
             return {}
