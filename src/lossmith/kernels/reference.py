@@ -78,7 +78,7 @@ def _differentiable(curve: Curve, p: Probability) -> Tensor:
 def _sum_of_others(curve: Curve, logits: Tensor, index: Tensor, own: Probability) -> Tensor:
     """Return the sum of ``f(p_c)`` over all classes but one, whose probability is given, ``(N, 1, ...)``."""
     # Of two classes the other may be all but certain, and its surprise would be what is left of two nearly equal numbers.
-    if curve is not cross_entropy or logits.shape[1] == 2 or is_stand_in(logits):
+    if curve is not cross_entropy or is_stand_in(logits) or logits.shape[1] == 2:
         values = _differentiable(curve, Probability.from_surprise(surprises(logits)))
         return with_entry(values, index, 0.0).sum(1, keepdim=True)
     # -log p_c is how far c is behind the largest logit, and the logarithm of one sum, which the surprise of the target tells, in
