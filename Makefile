@@ -15,7 +15,7 @@ test: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 2 -q
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q
 
 # Triton is a gigabyte, so it is in a folder of its own. On a machine without a GPU its interpreter runs the kernels, slowly.
 test-triton: $(INSTALLED) .triton
