@@ -14,6 +14,17 @@ from lossmith.studies.luck_of_rows import luck_of_rows
 from study_frames import results_frame
 
 
+class CountsReads:
+    """A study that knows how often its results were read."""
+
+    def __init__(self, study):
+        self.study, self.reads = study, 0
+
+    def __getattr__(self, name):
+        self.reads += name == "results"
+        return getattr(self.study, name)
+
+
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     return troubled_study(tmp_path_factory.mktemp("study"))
@@ -164,6 +175,16 @@ class TestOtherProtocols:
         found = study.recommend().differences
         for noise, error in zip(found["noise"], found["error"], strict=True):
             assert error**2 > luck_of_rows(study)("gce", "ce", noise).mean > 0
+
+    def test_results_are_read_once_for_the_luck_of_all_rows(self, tmp_path):
+        study = self.make(tmp_path)
+        study.keeps_predictions = True
+        study.overlap = Overlap(0.25, rows=True)
+        counted = CountsReads(study)
+        luck = luck_of_rows(counted)
+        assert counted.reads == 0
+        assert luck("gce", "ce", "none").mean > 0
+        assert counted.reads == 1
 
     def test_a_study_of_the_old_protocol(self, tmp_path):
         study = self.make(tmp_path)

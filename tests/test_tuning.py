@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 import torch
 
+from lossmith.command_line import main
 from lossmith.data import load_data
 from lossmith.studies import compare
-from lossmith.studies.budget.cost import LONGEST_SECONDS, Cost, trainings_of
+from lossmith.studies.budget.cost import LONGEST_SECONDS, Cost, _Sample, trainings_of
 from lossmith.studies.budget.time_plan import plan_in_time
 from lossmith.studies.design.given_settings import settings_from
 from lossmith.studies.design.settings import Settings
@@ -269,3 +270,22 @@ def test_a_study_that_is_added_to_still_says_what_was_made_smaller(monkeypatch, 
     first = compare("digits", seeds=1, **options).provenance["shrunk"]
     assert first.startswith("to fit into the time: 500 of 1169 training rows")
     assert compare("digits", seeds=2, **options).provenance["shrunk"] == first
+
+
+@pytest.mark.parametrize(("epochs", "is_short"), [(1, True), (100_000, False)])
+def test_a_study_of_a_moment_is_not_measured_for_longer(epochs, is_short, monkeypatch):
+    """Its first rows tell enough; of a long one more is trained, until it lasts long enough to be trusted."""
+    measured = []
+    seconds_of_epoch = _Sample._seconds_of_epoch
+
+    def noted(sample, *arguments, **options):
+        measured.append((sample.rows, sample.epochs))
+        return seconds_of_epoch(sample, *arguments, **options)
+
+    monkeypatch.setattr(_Sample, "_seconds_of_epoch", noted)
+    options = (
+        f"--losses ce --noise 0 --seeds 2 --rates 0.1 --no-references --workers 1 --minutes 1000 --epochs {epochs} --dry-run"
+    )
+    assert main(["compare", "digits", *options.split()]) == 0
+    assert measured[0] == (256, 1)
+    assert (len(measured) == 1) == is_short
