@@ -32,6 +32,7 @@ def size(backbone: nn.Module, classes: int) -> int:
         ("resnet18", 100, 11.2e6),
         ("resnet34", 100, 21.3e6),
         ("all-cnn-c", 10, 1.4e6),
+        ("pooled-cnn", 10, 2.0e6),
         ("wrn-16-8", 10, 11.0e6),
     ],
 )

@@ -97,7 +97,7 @@ def test_each_loss_alone_stays_on_its_device(expression):
         assert loss.predict_proba(logits).device == ELSEWHERE
 
 
-@pytest.mark.parametrize("name", ["cnn", "resnet18", "all-cnn-c", "wrn-16-8", "densenet-40-12"])
+@pytest.mark.parametrize("name", ["cnn", "resnet18", "all-cnn-c", "pooled-cnn", "wrn-16-8", "densenet-40-12"])
 def test_each_kind_of_network_stays_on_its_device(name):
     network = make_backbone(name, (3, 32, 32))
     with FakeTensorMode(allow_non_fake_inputs=True):

@@ -5,6 +5,7 @@ from torch import nn
 from lossmith.training.models.all_cnn import AllConvolutionalNetwork
 from lossmith.training.models.densenet import DenseNetwork
 from lossmith.training.models.model import Inputs, Model, model
+from lossmith.training.models.pooled_cnn import PooledConvolutionalNetwork
 from lossmith.training.models.resnet import ResidualNetwork
 from lossmith.training.models.wide_resnet import WideResidualNetwork
 
@@ -51,6 +52,11 @@ def _all_cnn_c(inputs: Inputs) -> nn.Module:
     return AllConvolutionalNetwork(inputs.shape[0])
 
 
+def _pooled_cnn(inputs: Inputs) -> nn.Module:
+    """Seven convolutions that learn photographs in few epochs, of Jordan 2024."""
+    return PooledConvolutionalNetwork(inputs.shape[0])
+
+
 def _wrn_16_8(inputs: Inputs) -> nn.Module:
     """The wide residual network of 16 layers, eight times as wide, as Kornblith et al. have it for CIFAR-100."""
     return WideResidualNetwork(inputs.shape[0], blocks=2, factor=8)
@@ -75,6 +81,7 @@ PUBLISHED_IMAGE_MODELS: dict[str, Model] = {
     "resnet18": model(_resnet18, "images"),
     "resnet34": model(_resnet34, "images"),
     "all-cnn-c": model(_all_cnn_c, "images", smallest=9),
+    "pooled-cnn": model(_pooled_cnn, "images", smallest=10),
     "wrn-16-8": model(_wrn_16_8, "images"),
     "densenet-40-12": model(_densenet_40_12, "images"),
     "densenet-40-40": model(_densenet_40_40, "images"),
