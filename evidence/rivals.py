@@ -14,7 +14,7 @@ from lossmith.studies import Study
 
 __all__ = ["DEVELOPMENT", "accuracies", "main", "summary"]
 
-LOSSES = ("ce", "gce", "sce")
+LOSSES = ("ce", "gce")
 NOISE = (0.0, 0.2, 0.4)
 REPLICATES = 3
 DEVELOPMENT = frozenset(
