@@ -303,6 +303,9 @@ def test_names_that_nobody_knows(tmp_path, monkeypatch):
         load_data("digit")
     with pytest.raises(ValueError, match=r"reviews.csv: no such file or folder; did you mean 'review.csv'"):
         load_data("reviews.csv")
+    (tmp_path / "note.md").write_text("# Notes\n")
+    with pytest.raises(ValueError, match=r"nothere.csv: no such file or folder\.$"):
+        load_data("nothere.csv")
     (tmp_path / "data.xlsx").write_bytes(b"PK")
     with pytest.raises(ValueError, match=r"must be a folder of images or IDX files, or a file of type .csv.*, got .xlsx"):
         load_data("data.xlsx")

@@ -280,7 +280,7 @@ def _named(source: str | Path, path: Path, folder: str | Path | None) -> Example
     """Read known data, unless the name is that of a file which is not there."""
     if isinstance(source, Path) or path.suffix or len(path.parts) > 1:
         beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise ValueError(f"{path}: no such file or folder{nearest(path.name, beside)}")
+        raise ValueError(f"{path}: no such file or folder{nearest(path.name, beside, alike=0.7)}")
     return read_known_set(source, None if folder is None else Path(folder))
 
 
