@@ -54,3 +54,12 @@ def test_the_readme_says_what_tables_tell_together():
     by_size = [f"{noisy[loss]['difference']:.1f}" for loss in ("sce", "logit-bias(mae)", "bi-tempered")]
     assert by_size[0] == by_size[1]
     assert f"`sce` and `logit-bias(mae)` by {by_size[0]}, `bi-tempered` by {by_size[2]};" in text
+
+
+def test_networks_beside_classical_models():
+    printed = {row[0].strip("`"): row[1:] for row in cells("docs/training.md") if len(row) == 4}
+    over_all = [row for row in kept("summary", "rivals") if row["tables"].startswith("all")]
+    for row in over_all:
+        place = ["none", "symmetric(0.2)", "symmetric(0.4)"].index(row["noise"])
+        lead = f" ({row['lead over the best reference']:+.1f} ± {row['standard error']:.1f})" if row["standard error"] else ""
+        assert printed[row["name"]][place] == f"{row['accuracy']:.1f}{lead}"

@@ -60,7 +60,7 @@ class Habit(NamedTuple):
 
 USUAL = Habit()
 HABITS: dict[str, Habit] = {
-    # Decays up to 60, as under much noise even cross-entropy needs them: a range that ends at 1 costs it five points there.
+    # Decays up to 60: with many wrong labels cross-entropy needs them, and a range that ends at 1 makes other losses look better.
     "tabular": Habit("adamw", epochs=1.5, rates=(3e-4, 2e-2), decays=(0.03, 60.0)),
     # Large decays keep it from learning wrong labels by heart: n-grams tell any text from all others.
     "bag": Habit("adamw", epochs=0.6, rates=(5e-4, 2e-2), decays=(0.1, 50.0)),
