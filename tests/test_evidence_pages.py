@@ -63,3 +63,10 @@ def test_networks_beside_classical_models():
         place = ["none", "symmetric(0.2)", "symmetric(0.4)"].index(row["noise"])
         lead = f" ({row['lead over the best reference']:+.1f} ± {row['standard error']:.1f})" if row["standard error"] else ""
         assert printed[row["name"]][place] == f"{row['accuracy']:.1f}{lead}"
+
+
+def test_images_beside_classical_models():
+    printed = {row[0].strip("`"): row[1:] for row in cells("docs/training.md") if "± 0." in row[1] and "(" not in row[1]}
+    found = {row["loss"]: list(row.values())[1:] for row in kept("summary", "images/fashion-mnist")}
+    del found["largest class"]
+    assert printed == {loss: [text.replace("+-", "±") for text in texts] for loss, texts in found.items()}
