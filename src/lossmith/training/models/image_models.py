@@ -53,7 +53,7 @@ def _all_cnn_c(inputs: Inputs) -> nn.Module:
 
 
 def _pooled_cnn(inputs: Inputs) -> nn.Module:
-    """Seven convolutions that learn photographs in few epochs, of Jordan 2024."""
+    """Seven convolutions, made for few epochs of photographs, of Jordan 2024."""
     return PooledConvolutionalNetwork(inputs.shape[0])
 
 
