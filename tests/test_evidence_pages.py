@@ -70,3 +70,10 @@ def test_images_beside_classical_models():
     found = {row["loss"]: list(row.values())[1:] for row in kept("summary", "images/fashion-mnist")}
     del found["largest class"]
     assert printed == {loss: [text.replace("+-", "±") for text in texts] for loss, texts in found.items()}
+
+
+def test_texts_beside_classical_models():
+    printed = {tuple(row[:2]): row[2:] for row in cells("docs/training.md") if len(row) == 5}
+    for row in kept("accuracy", "texts"):
+        place = ["none", "symmetric(0.2)", "symmetric(0.4)"].index(row["noise"])
+        assert printed[row["texts"], row["trained by"]][place] == f"{100 * row['mean']:.1f}"
