@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lossmith.data.sparse_rows import Inputs, SparseRows
 from lossmith.objectives import Objective
-from lossmith.studies.design.usual_training import UNFINISHED, completed_recipe, decay_range, rate_range
+from lossmith.studies.design.usual_training import UNFINISHED, completed_recipe, rate_range, untuned_decay
 from lossmith.training.learning_rate_schedules import Moment, make_learning_rate_schedule
 from lossmith.training.models.named_models import make_backbone
 from lossmith.training.seeds import generator, seeded
@@ -51,7 +51,7 @@ class Learner:
         self.objective, self.seed, self.epochs = objective, seed, 0
         recipe = replace(completed_recipe(UNFINISHED, self.model, 1), optimizer="adamw")
         self.rate = math.sqrt(math.prod(rate_range(recipe))) if learning_rate is None else learning_rate
-        decay = math.sqrt(math.prod(decay_range(recipe))) if weight_decay is None else weight_decay
+        decay = untuned_decay(recipe) if weight_decay is None else weight_decay
         with seeded(seed, "weights"):
             backbone = make_backbone(self.model, (inputs.shape[1],), sparse=is_sparse)
             self.network, self.loss, groups = objective.build(backbone, num_classes, weight_decay=decay)

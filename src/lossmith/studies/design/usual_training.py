@@ -1,5 +1,6 @@
 """How a model is trained where the user leaves it open: one table for optimiser, schedule, epochs and what is tuned within."""
 
+import math
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ __all__ = [
     "suitable_batch_size",
     "suitable_epochs",
     "suitable_precision",
+    "untuned_decay",
 ]
 
 AUTO = "auto"
@@ -56,12 +58,14 @@ class Habit(NamedTuple):
     """Learning rates that are tried with this optimizer, where they are others than for most models."""
     decays: Interval | None = None
     """The same of weight decays."""
+    untuned_decay: float = 0.0
+    """The weight decay where none is searched for; 0 for the middle of the range."""
 
 
 USUAL = Habit()
 HABITS: dict[str, Habit] = {
     # Decays up to 60: with many wrong labels cross-entropy needs them, and a range that ends at 1 makes other losses look better.
-    "tabular": Habit("adamw", epochs=1.5, rates=(3e-4, 2e-2), decays=(0.03, 60.0)),
+    "tabular": Habit("adamw", epochs=1.5, rates=(3e-4, 2e-2), decays=(0.03, 60.0), untuned_decay=0.03),
     # Large decays keep it from learning wrong labels by heart: n-grams tell any text from all others.
     "bag": Habit("adamw", epochs=0.6, rates=(5e-4, 2e-2), decays=(0.1, 50.0)),
     # Its best decay is near 1 for clean labels, and twenty times as large where labels are wrong and classes few.
@@ -158,6 +162,15 @@ def decay_range(recipe: Recipe) -> Interval:
     (0.001, 1.0)
     """
     return _own(recipe).decays or DECAYS.get(recipe.optimizer, USUAL_DECAYS)
+
+
+def untuned_decay(recipe: Recipe) -> float:
+    """Return the weight decay of a training for which none is searched.
+
+    >>> untuned_decay(Recipe(model="tabular", optimizer="adamw")), round(untuned_decay(Recipe(model="mlp", optimizer="adamw")), 4)
+    (0.03, 0.0316)
+    """
+    return _own(recipe).untuned_decay or math.sqrt(math.prod(decay_range(recipe)))
 
 
 def _own(recipe: Recipe) -> Habit:

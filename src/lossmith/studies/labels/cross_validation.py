@@ -13,7 +13,14 @@ from torch import Tensor
 
 from lossmith.data import PreparedData
 from lossmith.objectives.named_objectives import make_objective
-from lossmith.studies.design.usual_training import UNFINISHED, completed_recipe, decay_range, rate_range, suitable_augmentation
+from lossmith.studies.design.usual_training import (
+    UNFINISHED,
+    completed_recipe,
+    decay_range,
+    rate_range,
+    suitable_augmentation,
+    untuned_decay,
+)
 from lossmith.theory.fitting import fitted_to_classes
 from lossmith.training.engines.engine import Engine
 from lossmith.training.engines.local import LocalEngine
@@ -135,10 +142,10 @@ class CrossValidation:
 
     def _jobs(self, fold: int, labels: Tensor) -> Iterator[Job]:
         rate = math.sqrt(math.prod(rate_range(self.recipe)))
-        low, high = decay_range(self.recipe)
+        low, high = untuned_decay(self.recipe), decay_range(self.recipe)[1]
         for loss in self.losses:
             objective = make_objective(fitted_to_classes(loss, self.data.num_classes))
-            for decay in np.geomspace(math.sqrt(low * high), high, DECAYS).tolist():
+            for decay in np.geomspace(low, high, DECAYS).tolist():
                 yield Job(Run(loss, "none", derived_seed(self.seed, f"fold {fold}"), rate, decay), objective, labels, labels[:0])
 
     def _best(self, tried: Sequence[Probabilities]) -> Probabilities:

@@ -81,7 +81,7 @@ PUBLISHED_IMAGE_MODELS: dict[str, Model] = {
     "resnet18": model(_resnet18, "images"),
     "resnet34": model(_resnet34, "images"),
     "all-cnn-c": model(_all_cnn_c, "images", smallest=9),
-    "pooled-cnn": model(_pooled_cnn, "images", smallest=10),
+    "pooled-cnn": model(_pooled_cnn, "images", smallest=9),
     "wrn-16-8": model(_wrn_16_8, "images"),
     "densenet-40-12": model(_densenet_40_12, "images"),
     "densenet-40-40": model(_densenet_40_40, "images"),

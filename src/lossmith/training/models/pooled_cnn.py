@@ -37,7 +37,7 @@ class PooledConvolutionalNetwork(nn.Module):
     done about biases, averages of weights and test images: do not expect as much.
 
     Args:
-        channels: Of the images, which have ten pixels a side at least.
+        channels: Of the images, which have nine pixels a side at least.
     """
 
     out_features = WIDTHS[-1]
