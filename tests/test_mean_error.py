@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -29,6 +29,7 @@ class TestMeanError:
         assert error.standard == pytest.approx(np.sqrt(known))
 
     @given(VARIANCES, VARIANCES, VARIANCES, st.floats(2.5, 40), st.floats(0.5, 0.9999))
+    @example(1e-5, 7.0, 65.0, 8.0, 0.984375)  # an interval a thousandth as wide as variances could make it
     def test_its_interval_reaches_zero_where_the_p_value_is_what_is_left(self, known, variance, explained, freedom, confidence):
         error = MeanError(known, 0.45, variance, explained, freedom)
         assert error.p(error.half_width(confidence)) == pytest.approx(1 - confidence, rel=1e-6)

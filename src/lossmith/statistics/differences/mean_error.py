@@ -82,7 +82,7 @@ class MeanError:
         if self._is_t:
             return float(stats.t.ppf((1 + confidence) / 2, self.freedom)) * self.standard
         widest = stats.t.ppf((1 + confidence) / 2, min(self.freedom, 1)) * sqrt(self.known + self.factor * self.variance) + 1e-300
-        return float(optimize.brentq(lambda half: self.p(half) - (1 - confidence), 0.0, 10 * widest, xtol=1e-10 * widest))
+        return float(optimize.brentq(lambda half: self.p(half) - (1 - confidence), 0.0, 10 * widest, xtol=1e-300, rtol=1e-12))
 
     @property
     def _is_t(self) -> bool:
