@@ -1,5 +1,7 @@
 """A network that was made to learn photographs in few epochs."""
 
+from itertools import pairwise
+
 from torch import Tensor, nn
 
 from lossmith.training.models.initialisation import initialise_layers, kaiming_normal
@@ -17,7 +19,7 @@ SCALE = 1 / 9
 
 
 def _pair(channels: int, width: int) -> nn.Sequential:
-    """Return two convolutions; images are half as large after the first, and nothing is computed that pooling would drop."""
+    """Return two convolutions; images are half as large after the first, before it is normalised."""
     return nn.Sequential(
         nn.Conv2d(channels, width, 3, padding=1, bias=False),
         nn.MaxPool2d(2),
@@ -45,8 +47,7 @@ class PooledConvolutionalNetwork(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        before = (FIRST, *WIDTHS)
-        pairs = [_pair(*widths) for widths in zip(before, WIDTHS, strict=False)]
+        pairs = [_pair(*widths) for widths in pairwise((FIRST, *WIDTHS))]
         self.layers = nn.Sequential(nn.Conv2d(channels, FIRST, 2), nn.GELU(), *pairs)
         initialise_layers(self, self.initialise)
 
