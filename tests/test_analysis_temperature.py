@@ -16,6 +16,7 @@ from lossmith.analysis.temperature import (
     log_probabilities,
     scaled_probabilities,
     temperature_scaling,
+    tempered_likelihood,
 )
 
 
@@ -144,3 +145,33 @@ class TestCrossFitting:
         message = rf"^cross_fitted_scaling: folds must be from 2 to the number of examples, 12, got {folds}\.$"
         with pytest.raises(ValueError, match=message):
             cross_fitted_scaling(np.zeros((12, 2)), np.zeros(12, int), folds=folds)
+
+
+@given(st.integers(0, 1000), st.integers(1, 30), st.integers(1, 5), st.floats(0.01, 100.0))
+@settings(max_examples=60, deadline=None)
+def test_the_tempered_likelihood_is_that_of_the_best_temperature_on_any_scale(seed, rows, classes, factor):
+    random = np.random.default_rng(seed)
+    logits, labels = random.normal(size=(rows, classes)), random.integers(classes, size=rows)
+    expected = -temperature_scaling(logits, labels).scaled_nll
+    assert tempered_likelihood(logits, labels) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    assert tempered_likelihood(factor * logits, labels) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_weights_count_rows_several_times():
+    logits, labels = noisy_logits(rows=50)
+    times = np.random.default_rng(1).integers(1, 4, size=50)
+    repeated = np.repeat(logits, times, axis=0), np.repeat(labels, times)
+    assert best_temperature(logits, labels, weights=times) == pytest.approx(best_temperature(*repeated), rel=1e-12)
+    assert tempered_likelihood(logits, labels, weights=times) == pytest.approx(tempered_likelihood(*repeated), rel=1e-12)
+
+
+def test_limits_of_the_tempered_likelihood():
+    assert tempered_likelihood([[2.0, 1.0], [0.0, 5.0]], [0, 1]) == 0.0
+    assert tempered_likelihood([[2.0, 1.0], [0.0, 5.0]], [1, 0]) == pytest.approx(-math.log(2))
+    assert tempered_likelihood([[3.0, 3.0, 0.0]], [0]) == pytest.approx(-math.log(2))  # two classes share the largest logit
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, 0.0], [1.0, math.nan], [1.0, -1.0]])
+def test_weights_are_positive_numbers_one_for_each_row(weights):
+    with pytest.raises(ValueError, match="weights must be 2 numbers above 0, got"):
+        tempered_likelihood([[1.0, 0.0], [0.0, 1.0]], [0, 1], weights=weights)

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from evidence.choice import chosen
+from evidence.choice import summary as summary_of_choices
 from evidence.experience import expectations
 from evidence.experience import summary as summary_of_expectations
 from evidence.images import summary as summary_of_images
@@ -311,3 +313,24 @@ def test_losses_for_rare_classes_are_compared_with_the_baseline_on_each_table():
     found = rare_classes_over_tables(frame).set_index("loss").round(6)
     assert list(found.index) == ["x", "y"]
     assert found.loc["y"].to_dict() == {"mean": -2.5, "median": -2.5, "ahead": 1, "behind": 1, "data sets": 2}
+
+
+def test_rules_choose_from_what_was_trained():
+    """The luckiest trial has the highest accuracy, the second, within its error, is likelier; a third is too far behind."""
+    rows = {"validation_error": 0.05, "diverged": False, "noise": NOISY, "loss": "ce", "half": 0.5, "a third": 0.5}
+    trials = pd.DataFrame(
+        [
+            {**rows, "seed": seed, "validation_score": score, "validation_likelihood": likelihood, "accuracy": accuracy}
+            for seed in range(2)
+            for score, likelihood, accuracy in ((0.80, -0.6, 0.7), (0.77, -0.5, 0.9), (0.70, -0.4, 0.6))
+        ]
+    )
+    found = pd.DataFrame(chosen(trials))
+    means = found.groupby(["trained", "rule"])["accuracy"].mean()
+    assert means["all"].to_dict() == pytest.approx({"accuracy": 0.7, "likelihood": 0.6, "likelihood within one error": 0.9})
+    both = pd.concat([found.assign(table="one"), found.assign(table="two", accuracy=found["accuracy"] + 0.01)])
+    rows_of_means = summary_of_choices(both).set_index(["trained", "rule"])
+    assert rows_of_means.loc[("half", "likelihood within one error"), "lead"] == pytest.approx(20)
+    assert rows_of_means.loc[("a third", "accuracy"), ["accuracy", "lead", "standard error"]].tolist() == pytest.approx(
+        [70.5, 0, 0]
+    )

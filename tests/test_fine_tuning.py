@@ -12,6 +12,7 @@ from lossmith.objectives.named_objectives import make_objective
 from lossmith.studies.study import open_study
 from lossmith.training.job import Job
 from lossmith.training.loop import train_stack
+from lossmith.training.merit import Merit
 from lossmith.training.one_by_one import forget_waiting, train_one_by_one
 from lossmith.training.race import Race
 from lossmith.training.recipe import Recipe, Run
@@ -20,7 +21,7 @@ from lossmith.training.workers import stack_tasks
 from tiny_encoder import reviews, tiny_encoder
 
 RECIPE = Recipe(model="encoder", epochs=3, batch_size=16, optimizer="adamw", schedule="warmup-cosine", clipping=1.0)
-RACE = Race(1, 1, lambda probabilities, labels: float((probabilities.argmax(1) == labels).mean()))
+RACE = Race(1, 1, lambda probabilities, labels: Merit(float((probabilities.argmax(1) == labels).mean())))
 
 
 @pytest.fixture(scope="module")

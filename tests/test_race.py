@@ -11,6 +11,7 @@ from torch import nn
 import training_reference as reference
 from lossmith.training.job import Job
 from lossmith.training.loop import train_stack
+from lossmith.training.merit import Merit
 from lossmith.training.race import Race
 from lossmith.training.recipe import Recipe, Run
 from lossmith.training.stacks.composition import compose_stacks
@@ -24,7 +25,11 @@ def accuracy(probabilities: np.ndarray, labels: np.ndarray) -> float:
     return float(np.mean(probabilities.argmax(1) == labels))
 
 
-RACE = Race(epoch=2, kept=2, score=accuracy)
+def by_accuracy(probabilities: np.ndarray, labels: np.ndarray) -> Merit:
+    return Merit(accuracy(probabilities, labels))
+
+
+RACE = Race(epoch=2, kept=2, judge=by_accuracy)
 
 
 def trials(data, losses=("ce", "gce"), seed: int = 0) -> list[Job]:
@@ -33,18 +38,18 @@ def trials(data, losses=("ce", "gce"), seed: int = 0) -> list[Job]:
 
 def test_the_best_and_one_of_the_others_go_on() -> None:
     runs = [Run("ce", "none", 0, rate) for rate in RATES] + [Run("gce", "none", 0, rate) for rate in RATES]
-    scores = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, math.nan, 0.9, 0.9, 0.1, 0.2, math.nan]
-    standing = RACE.stands_for(runs, scores)
+    merits = [Merit(score) for score in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, math.nan, 0.9, 0.9, 0.1, 0.2, math.nan)]
+    standing = RACE.stands_for(runs, merits)
     assert standing[4:6] == [1, 1]
     assert sorted(standing[:4]) == [0, 0, 0, 4]
     assert standing[7:9] == [1, 1]
     assert sorted([*standing[6:7], *standing[9:]]) == [0, 0, 0, 4]
-    assert standing == RACE.stands_for(runs, scores)
+    assert standing == RACE.stands_for(runs, merits)
 
 
 def test_who_goes_on_in_the_place_of_the_others_is_drawn_by_chance() -> None:
-    scores = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
-    drawn = [RACE.stands_for([Run("ce", "none", seed, rate) for rate in RATES], scores).index(4) for seed in range(200)]
+    merits = [Merit(score) for score in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)]
+    drawn = [RACE.stands_for([Run("ce", "none", seed, rate) for rate in RATES], merits).index(4) for seed in range(200)]
     counts = np.bincount(drawn, minlength=4)
     # Binomial with 200 draws of a quarter each: 50 +- 6; four standard deviations on both sides.
     assert counts.min() > 25

@@ -18,11 +18,12 @@ from sklearn.svm import SVC, LinearSVC
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from lossmith.data import PreparedData, load_data, make_noise
-from lossmith.studies.measures import MEASURES, METRICS, score_of
+from lossmith.studies.measures import MEASURES, METRICS, merit_of, score_of
 from lossmith.studies.references import families, search
 from lossmith.studies.references.inputs import fair_order, reference_inputs
 from lossmith.studies.references.predictions import fitted_model
 from lossmith.studies.references.train_references import LINEAR, train_references
+from lossmith.training.merit import Merit
 
 TOPICS = {
     "sport": "match goal team player coach league season score",
@@ -152,13 +153,18 @@ def test_settings_are_chosen_by_the_metric(metric):
     data = table(rows=300, classes=6, spread=2.0)
     labels = given(data, "symmetric(0.2)")
     found = trained(data, *labels, metric=metric)[LINEAR]
-    scores = {}
-    for strength in (1e-3, 1e-2, 1e-1, 1.0, 10.0):
+    merits = {}
+    for strength in (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0):
         model = make_pipeline(StandardScaler(), LogisticRegression(C=strength, tol=1e-3, max_iter=200))
         model.fit(numbers_of(data, data.train), labels[0].numpy())
-        scores[strength] = score_of(metric, model.predict_proba(numbers_of(data, data.validation)), labels[1].numpy())
-    assert found.validation_score >= max(scores[strength] for strength in (1e-3, 1e-1, 10.0)) - 1e-3
-    assert found.validation_score == pytest.approx(scores[setting(found)["C"]], abs=0.015)
+        merits[strength] = merit_of(metric, model.predict_proba(numbers_of(data, data.validation)), labels[1].numpy())
+    first = [merits[strength] for strength in (1e-3, 1e-1, 10.0)]
+    highest = max(first)
+    taken = merits[setting(found)["C"]]
+    assert found.validation_score == pytest.approx(taken.score, abs=0.015)
+    assert taken.score >= highest.score - highest.error - 0.015
+    near = [merit for merit in first if merit.score >= taken.score]
+    assert all(merit.likelihood <= taken.likelihood + 1e-3 for merit in near)
 
 
 def test_without_probabilities_there_is_nothing_to_judge():
@@ -175,7 +181,7 @@ def test_of_equally_good_settings_the_simplest_is_chosen():
     data = table()
     labels = search.Labels(data.labels[data.train].numpy(), data.labels[data.validation].numpy(), 3)
     for family in families.families_for(reference_inputs(data, 0), 3, seed=0):
-        chosen = search.choose(family, labels, lambda *_: 0.5, search.Clock(None))
+        chosen = search.choose(family, labels, lambda *_: Merit(0.5), search.Clock(None))
         first = family.first_places()[0]
         lowest = min(family.near(first))  # a step down, on the first ladder if there is one
         assert chosen.setting == family.setting(lowest)

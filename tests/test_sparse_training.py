@@ -14,6 +14,7 @@ from lossmith.data.sparse_rows import SparseRows
 from lossmith.training.batches import Batch, Mixup
 from lossmith.training.job import Job
 from lossmith.training.loop import train_stack
+from lossmith.training.merit import Merit
 from lossmith.training.models.sparse_layers import SparseLinear, bag, fitting_inputs
 from lossmith.training.race import Race
 from lossmith.training.recipe import Recipe, Run
@@ -140,7 +141,7 @@ def test_runs_of_different_seeds_do_not_share_a_stack_of_sparse_rows():
 def test_what_goes_on_after_a_race_gives_what_it_gives_without_one():
     data = sparse_data()
     jobs = [job(data, rate=rate) for rate in (1e-5, 0.003, 0.01, 0.1)]
-    race = Race(1, 1, lambda probabilities, labels: float((probabilities.argmax(1) == labels).mean()))
+    race = Race(1, 1, lambda probabilities, labels: Merit(float((probabilities.argmax(1) == labels).mean())))
     for free, raced in zip(train_stack(jobs, data, RECIPE), train_stack(jobs, data, RECIPE, race=race), strict=True):
         if not raced.stopped:
             np.testing.assert_allclose(free.test_logits, raced.test_logits, rtol=1e-4, atol=1e-5)

@@ -18,7 +18,7 @@ from lossmith.studies.design.trials import drawn_settings, expression_of
 from lossmith.studies.design.usual_training import RATES, UNFINISHED
 from lossmith.studies.protocol.procedure import race_of
 from lossmith.studies.protocol.replicates import Replicates, overlap_of
-from lossmith.studies.protocol.tuning import best_trial, edge_runs, second_chance_runs
+from lossmith.studies.protocol.tuning import best_trial, edge_runs, second_chance_runs, trials_that_may_count
 from lossmith.training.recipe import Cell, Recipe
 
 CELL = Cell("ce", "none", 0)
@@ -63,6 +63,26 @@ def test_parameters_are_tuned_where_asked_for():
 def test_the_best_trial_was_trained_to_the_end_and_did_not_diverge():
     trials = [trial(0.1, 0.9, stopped=True), trial(0.2, 0.8), trial(0.3, 0.95, diverged=True), trial(0.4, 0.8)]
     assert best_trial(trials)["learning_rate"] == 0.2
+
+
+def test_of_trials_that_accuracy_cannot_tell_apart_the_likelihood_takes_one():
+    rows = {"validation_error": 0.04}
+    near = [trial(0.1, 0.80, validation_likelihood=-0.7, **rows), trial(0.2, 0.77, validation_likelihood=-0.6, **rows)]
+    far = trial(0.3, 0.75, validation_likelihood=-0.1, **rows)
+    assert best_trial([*near, far])["learning_rate"] == 0.2
+    # Of a study of an earlier version no likelihood is known: then the score alone counts, for all trials of the cell.
+    assert best_trial([*near, trial(0.4, 0.79)])["learning_rate"] == 0.1
+
+
+def test_whatever_may_still_count_is_kept():
+    rows = {"validation_error": 0.04}
+    first = [trial(0.1, 0.85, validation_likelihood=-0.5, **rows), trial(0.2, 0.88, validation_likelihood=-0.6, **rows)]
+    behind = trial(0.3, 0.84, validation_likelihood=-0.7, **rows)
+    kept = trials_that_may_count([*first, behind])
+    assert kept == first
+    assert best_trial(kept)["learning_rate"] == 0.1
+    # A further trial raises the highest score, and the second one, which was not the best, becomes so.
+    assert best_trial([*kept, trial(0.4, 0.91, validation_likelihood=-0.8, **rows)])["learning_rate"] == 0.2
 
 
 @pytest.mark.parametrize(

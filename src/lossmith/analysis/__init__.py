@@ -86,6 +86,7 @@ __all__, __getattr__, __dir__ = lazy_names(
             "log_probabilities",
             "scaled_probabilities",
             "temperature_scaling",
+            "tempered_likelihood",
         ],
     },
 )

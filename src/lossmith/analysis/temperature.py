@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 
-from lossmith.analysis.arrays import Array, Numbers, as_labels, as_matrix, as_probabilities
+from lossmith.analysis.arrays import Array, Numbers, as_labels, as_matrix, as_probabilities, at_labels
 from lossmith.analysis.calibration import expected_calibration_error
 from lossmith.analysis.scores import logit_negative_log_likelihood, negative_log_likelihood
 
@@ -23,6 +23,7 @@ __all__ = [
     "log_probabilities",
     "scaled_probabilities",
     "temperature_scaling",
+    "tempered_likelihood",
 ]
 
 _EXTREME = 2.0**900
@@ -121,7 +122,36 @@ def cross_fitted_scaling(
     )
 
 
-def best_temperature(logits: Numbers, labels: Numbers) -> float:
+def tempered_likelihood(logits: Numbers, labels: Numbers, *, weights: Numbers | None = None) -> float:
+    """Return the mean log-likelihood of the labels at the temperature that suits them best.
+
+    It tells how much logits know of the labels, whatever their scale: a loss may make a network as sure as it likes. Where every
+    label has the largest logit it is 0, the highest there is; where logits are no better than guessing it is that of guessing.
+
+    Args:
+        logits: Scores of the classes, ``(n, C)``.
+        labels: The class of each example, ``(n,)``.
+        weights: How much each example counts, ``(n,)``; all alike without.
+
+    Returns:
+        The mean over examples, in nats.
+
+    Raises:
+        ValueError: If lengths do not match, a label is no class, a logit is not finite, or a weight is not above 0.
+
+    >>> round(tempered_likelihood([[2.0, 0.0], [2.0, 0.0], [2.0, 0.0], [0.0, 2.0]], [0, 0, 1, 1]), 4)
+    -0.5623
+    """
+    values = as_matrix("tempered_likelihood", "logits", logits)
+    truth = as_labels("tempered_likelihood", labels, rows=len(values), classes=values.shape[1])
+    shares = _shares("tempered_likelihood", weights, len(values))
+    temperature = best_temperature(values, truth, weights=weights)
+    if temperature == 0.0:  # the largest logits share 1, and the label is one of them
+        return float(shares @ np.log(at_labels(scaled_probabilities(values, 0.0), truth)))
+    return float(shares @ at_labels(log_softmax(values / temperature, axis=1), truth))
+
+
+def best_temperature(logits: Numbers, labels: Numbers, *, weights: Numbers | None = None) -> float:
     """Return the temperature T > 0 at which ``softmax(logits / T)`` has the least negative log-likelihood, to rounding.
 
     It is 0 where every label has the largest logit, for then sharper is always better; infinite where the logits are no better
@@ -130,18 +160,20 @@ def best_temperature(logits: Numbers, labels: Numbers) -> float:
     Args:
         logits: Scores of the classes, ``(n, C)``.
         labels: The class of each example, ``(n,)``.
+        weights: How much each example counts, ``(n,)``; all alike without.
 
     Returns:
         The temperature, 0 and infinity included.
 
     Raises:
-        ValueError: If lengths do not match, a label is no class, or a logit is not finite.
+        ValueError: If lengths do not match, a label is no class, a logit is not finite, or a weight is not above 0.
 
     >>> best_temperature([[1.0, 0.0]], [0]), best_temperature([[1.0, 0.0]], [1]), best_temperature([[1.0, 1.0]], [1])
     (0.0, inf, 1.0)
     """
     values = as_matrix("best_temperature", "logits", logits)
     truth = as_labels("best_temperature", labels, rows=len(values), classes=values.shape[1])
+    shares = _shares("best_temperature", weights, len(values))
     # The logits of one example may be shifted, and all of them scaled: differences of order 1 from that of the label.
     differences = values - values[np.arange(len(values)), truth][:, None]
     scale = float(np.abs(differences).max())
@@ -150,9 +182,9 @@ def best_temperature(logits: Numbers, labels: Numbers) -> float:
     differences /= scale
     if differences.max() <= 0.0:
         return 0.0
-    if differences.mean() >= 0.0:
+    if shares @ differences.mean(1) >= 0.0:
         return float("inf")
-    sharpness = _root(lambda sharpness: _slope(differences, sharpness))
+    sharpness = _root(lambda sharpness: _slope(differences, shares, sharpness))
     return scale / sharpness if sharpness > 0.0 else float("inf")
 
 
@@ -201,9 +233,19 @@ def log_probabilities(probabilities: Numbers) -> Array:
     return np.asarray(np.log(np.maximum(as_probabilities("log_probabilities", probabilities), smallest)))
 
 
-def _slope(differences: Array, sharpness: float) -> float:
+def _shares(owner: str, weights: Numbers | None, rows: int) -> Array:
+    """Return what share of a mean each example has."""
+    if weights is None:
+        return np.full(rows, 1.0 / rows)
+    given = np.asarray(weights, float)
+    if given.shape != (rows,) or not (np.isfinite(given).all() and given.min() > 0.0):
+        raise ValueError(f"{owner}: weights must be {rows} numbers above 0, got {given}.")
+    return np.asarray(given / given.sum())
+
+
+def _slope(differences: Array, shares: Array, sharpness: float) -> float:
     """Return the derivative of the mean NLL with respect to ``sharpness``, of logits relative to that of the label."""
-    return float((softmax(sharpness * differences, axis=1) * differences).sum(1).mean())
+    return float(shares @ (softmax(sharpness * differences, axis=1) * differences).sum(1))
 
 
 def _root(increasing: Callable[[float], float]) -> float:

@@ -73,9 +73,9 @@ def expected_results(trials: pd.DataFrame, metric: str = "accuracy", budgets: Se
     frame = frame[frame["weight"] > 0]
     rows: list[tuple[object, ...]] = []
     for cell, part in frame.groupby(CELL, sort=False):
-        scores, values, weights = part[["score", "value", "weight"]].to_numpy().T
+        places, values, weights = part[["place", "value", "weight"]].to_numpy().T
         known = [budget for budget in budgets if budget <= round(weights.sum())]
-        rows += [(*cell, budget, expected_best(scores, values, weights, budget)) for budget in known]
+        rows += [(*cell, budget, expected_best(places, values, weights, budget)) for budget in known]
     return pd.DataFrame(rows, columns=[*CELL, "trials", metric])
 
 

@@ -104,7 +104,7 @@ def _edge(cell: pd.DataFrame) -> float:
     finished, tried = finished_trials(cell), cell["learning_rate"].dropna()
     if finished.empty or tried.nunique() < 3:
         return 0.0
-    chosen = finished["counts"].idxmax() if finished["counts"].any() else finished["score"].idxmax()
+    chosen = finished["counts"].idxmax() if finished["counts"].any() else finished["place"].idxmax()
     rate = float(cell.at[chosen, "learning_rate"])
     return rate if rate in (tried.min(), tried.max()) else 0.0
 

@@ -39,7 +39,7 @@ RULES = (
     Rule("the largest of its good learning rates", "learning_rate", -1),
     Rule("the smallest of its good weight decays", "weight_decay", 0),
     Rule("the largest of its good weight decays", "weight_decay", -1),
-    Rule("its second best setting", "score", -2),
+    Rule("its second best setting", "place", -2),
 )
 """Choices as good as the best validation score, as far as the validation rows can tell."""
 
@@ -117,7 +117,7 @@ def what_it_hangs_on(checks: pd.DataFrame, noise: str) -> pd.Series | None:
 
 def _values_by_rule(trials: pd.DataFrame, near: "pd.Series[bool]") -> pd.DataFrame:
     """Return a table of replicates x rules of the trials of a loss at a noise level, with the trial that counts as ``chosen``."""
-    chosen = trials.sort_values(["counts", "score"], kind="stable").groupby("seed")["value"].last()
+    chosen = trials.sort_values(["counts", "place"], kind="stable").groupby("seed")["value"].last()
     good = trials[near.loc[trials.index]]
     return pd.DataFrame({"chosen": chosen, **{rule.words: rule.values(good) for rule in RULES}})
 

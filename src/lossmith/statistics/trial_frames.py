@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from lossmith.statistics.summary import SHARES_RIGHT, is_higher_better
+from lossmith.training.merit import Merit, ranks
 
 __all__ = ["finished_trials", "is_near_best", "score_error", "usable_trials"]
 
@@ -33,7 +34,7 @@ def usable_trials(trials: pd.DataFrame, metric: str = "accuracy") -> pd.DataFram
 
     Returns:
         ``loss``, ``noise``, ``seed``, ``learning_rate``, ``weight_decay``, ``weight``, ``stopped``, ``counts``, ``diverged``,
-        ``score`` and ``value``.
+        ``score``, ``place`` (in the cell by validation rows: 0 for the best, less for others) and ``value``.
 
     Raises:
         ValueError: If a column is missing that nothing can stand for.
@@ -46,9 +47,18 @@ def usable_trials(trials: pd.DataFrame, metric: str = "accuracy") -> pd.DataFram
     columns = {name: trials.get(name, pd.Series(default, trials.index)) for name, default in _DEFAULTS.items()}
     frame = trials[CELL].assign(**columns).astype({"stopped": bool, "counts": bool, "diverged": bool, "weight": float})
     frame["score"] = trials[score].astype(float).fillna(-np.inf)
+    frame["place"] = _places(frame, trials)
     frame["value"] = trials[metric].astype(float).replace([np.inf, -np.inf], np.nan)
     worst = frame.groupby(["noise", "seed"])["value"].transform("min" if is_higher_better(metric) else "max")
     return frame.assign(value=frame["value"].fillna(0.0 if metric in SHARES_RIGHT else worst))
+
+
+def _places(frame: pd.DataFrame, trials: pd.DataFrame) -> "pd.Series[float]":
+    """Return the place of each trial in its cell: 0 for the best by its validation rows, less for others, alike for equals."""
+    more = [trials.get(name, pd.Series(np.nan, trials.index)) for name in ("validation_error", "validation_likelihood")]
+    scores = frame["score"].where(~frame["diverged"])
+    merits = pd.Series([Merit(*each) for each in zip(scores, *more, strict=True)], frame.index)
+    return -merits.groupby([frame[name] for name in CELL]).transform(lambda cell: ranks(list(cell))).astype(float)
 
 
 def finished_trials(frame: pd.DataFrame) -> pd.DataFrame:

@@ -1,7 +1,8 @@
 """What is measured of a run that has ended."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -15,15 +16,21 @@ from lossmith.analysis.scores import (
     negative_log_likelihood,
     top_k_accuracy,
 )
+from lossmith.analysis.temperature import log_probabilities, tempered_likelihood
 from lossmith.expressions.nearest import nearest
+from lossmith.statistics.trial_frames import score_error
+from lossmith.training.merit import NO_MERIT, Merit
 from lossmith.training.recipe import Trained
 
 __all__ = [
     "MEASURES",
     "METRICS",
+    "OF_PROBABILITIES",
     "measures_of",
     "measures_of_curves",
     "measures_of_predictions",
+    "merit_of",
+    "merit_of_stored",
     "score_of",
     "validation_measures",
 ]
@@ -40,12 +47,20 @@ MEASURES = {
     "memorised": "share of the wrong training labels that are predicted",
     "validation_accuracy": "accuracy on the validation split, on its labels as given",
     "validation_score": "what settings are chosen by: the study's metric on the validation split, higher being better",
+    "validation_error": "the standard error of the validation score",
+    "validation_likelihood": "log-likelihood of the validation split at the best temperature: decides where scores are near",
     "train_accuracy": "accuracy on the training split, on its labels as given",
 }
 """Every measure, and what it is."""
 
 METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "nll", "brier", "top5")
 """The measures by which a study may choose and judge."""
+
+OF_MERIT = ("validation_score", "validation_error", "validation_likelihood")
+"""The measures that trials are chosen by."""
+OF_PROBABILITIES = ("nll", "brier")
+OF_CLASSES = ("balanced_accuracy", "macro_f1")
+"""Metrics that judge probabilities, and those in which all classes count alike, however rare."""
 
 GUESSES = 5
 
@@ -85,17 +100,15 @@ def validation_measures(metric: str, trained: Trained, labels: np.ndarray) -> di
         labels: The labels of the rows, as given to the run.
 
     Returns:
-        ``validation_score``, NaN where the run diverged or there are no rows, and ``commonest_predicted``, the share of
-        the class that is predicted most often.
+        ``validation_score``, ``validation_error`` and ``validation_likelihood``, NaN where the run diverged or there are no
+        rows, and ``commonest_predicted``, the share of the class that is predicted most often.
     """
     probabilities = trained.validation_probabilities
     if trained.diverged or not len(labels) or not np.isfinite(probabilities).all():
-        return {"validation_score": math.nan, "commonest_predicted": math.nan}
+        return dict.fromkeys((*OF_MERIT, "commonest_predicted"), math.nan)
     predicted = np.bincount(probabilities.argmax(1))
-    return {
-        "validation_score": score_of(metric, probabilities, labels),
-        "commonest_predicted": float(predicted.max() / len(labels)),
-    }
+    merit = merit_of(metric, probabilities, labels)
+    return {**dict(zip(OF_MERIT, merit, strict=True)), "commonest_predicted": float(predicted.max() / len(labels))}
 
 
 def score_of(metric: str, probabilities: np.ndarray, labels: np.ndarray) -> float:
@@ -118,6 +131,39 @@ def score_of(metric: str, probabilities: np.ndarray, labels: np.ndarray) -> floa
     if metric not in _SCORES:
         raise ValueError(f"score_of: metric must be one of {', '.join(METRICS)}, got {metric!r}{nearest(metric, METRICS)}")
     return _SCORES[metric](probabilities, labels)
+
+
+def merit_of(metric: str, probabilities: np.ndarray, labels: np.ndarray) -> Merit:
+    """Return what validation rows say of a model that is to be good by a metric.
+
+    The likelihood is taken at the temperature that suits the labels best, so that it does not matter how sure of itself a loss
+    makes a network. Where classes count alike in the metric, they do so in the likelihood.
+
+    Args:
+        metric: One of :data:`METRICS`.
+        probabilities: Those of the classes, ``(n, C)``.
+        labels: The class of each row, ``(n,)``.
+
+    Returns:
+        Its score, and the likelihood that decides between models with about the same one.
+
+    Raises:
+        ValueError: If the metric is none of these, a row is no distribution, or lengths do not match.
+
+    >>> merit_of("accuracy", np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([0, 1]))
+    Merit(score=0.5, error=0.35355339059327373, likelihood=-0.34657359027997264)
+    """
+    score = score_of(metric, probabilities, labels)
+    if metric in OF_PROBABILITIES:
+        return Merit(score, 0.0, score)
+    weights = 1.0 / np.bincount(labels)[labels] if metric in OF_CLASSES else None
+    likelihood = tempered_likelihood(log_probabilities(probabilities), labels, weights=weights)
+    return Merit(score, float(score_error(score, len(labels), metric)), likelihood)
+
+
+def merit_of_stored(run: Mapping[str, Any]) -> Merit:
+    """Return the merit of a run as the file of a study has it: one of earlier versions has no likelihood."""
+    return NO_MERIT if run["diverged"] else Merit(*(float(run.get(name, math.nan)) for name in OF_MERIT))
 
 
 _SCORES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {

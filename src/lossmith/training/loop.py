@@ -16,7 +16,8 @@ from lossmith.training.checks import check_stack
 from lossmith.training.devices import CPU, is_accelerator, precise
 from lossmith.training.job import Build, Job
 from lossmith.training.learning_rate_schedules import Moment, make_learning_rate_schedule
-from lossmith.training.race import Race, Score
+from lossmith.training.merit import NO_MERIT, Merit
+from lossmith.training.race import Judge, Race
 from lossmith.training.recipe import Recipe, Trained
 from lossmith.training.records import Record, answers_of, epoch_shares, tested_rows
 from lossmith.training.seeds import seeded
@@ -83,8 +84,8 @@ def train_stack(
 
 def _stop_trials(trainings: Sequence["Training"], race: Race) -> None:
     runs = [job.run for training in trainings for job in training.jobs]
-    scores = [score for training in trainings for score in training.scores(race.score)]
-    standing = iter(race.stands_for(runs, scores))
+    merits = [merit for training in trainings for merit in training.merits(race.judge)]
+    standing = iter(race.stands_for(runs, merits))
     for training in trainings:
         training.stop([next(standing) for _ in training.jobs])
 
@@ -238,12 +239,12 @@ class Training:
         records = [self.records[run] for run in self.active]
         self._go_on_with([row for row, own in enumerate(records) if not own.diverged and epoch - own.best_epoch < patience])
 
-    def scores(self, score: Score) -> list[float]:
-        """Return how each run does on its validation rows; NaN for one that diverged."""
-        found = [math.nan] * len(self.jobs)
+    def merits(self, judge: Judge) -> list[Merit]:
+        """Return what validation rows say of each run."""
+        found = [NO_MERIT] * len(self.jobs)
         labels = self.answers.validation.cpu().numpy()
         for row, (run, probabilities) in enumerate(zip(self.active, self._validation(self.active), strict=True)):
-            found[run] = score(probabilities, labels[row])
+            found[run] = judge(probabilities, labels[row])
         return found
 
     def stop(self, stands_for: Sequence[float]) -> None:

@@ -19,6 +19,7 @@ from lossmith.data.sparse_rows import Inputs
 from lossmith.training.devices import CPU
 from lossmith.training.job import Job
 from lossmith.training.loop import OnEpoch, Training
+from lossmith.training.merit import Merit
 from lossmith.training.race import Race
 from lossmith.training.recipe import Recipe, Trained
 from lossmith.training.records import Record
@@ -54,8 +55,8 @@ def train_one_by_one(
     first = recipe.epochs if race is None else min(race.epoch, recipe.epochs)
     standing = [1.0] * len(runs)
     if race is not None and first < recipe.epochs:
-        scores = [run.score(race, first) for run in runs]
-        standing = race.stands_for([job.run for job in jobs], scores)
+        merits = [run.merit(race, first) for run in runs]
+        standing = race.stands_for([job.run for job in jobs], merits)
     return [run.finished(number) for run, number in zip(runs, standing, strict=True)]
 
 
@@ -85,15 +86,14 @@ class _Lone:
         key = repr((self.job.run, self.job.seed, self.recipe, len(self.data.train)))
         return self.waiting / f"{hashlib.blake2b(key.encode(), digest_size=12).hexdigest()}.pt"
 
-    def score(self, race: Race, epoch: int) -> float:
-        """Train up to an epoch, and return how the run does on its validation rows then."""
+    def merit(self, race: Race, epoch: int) -> Merit:
+        """Train up to an epoch, and return what validation rows say of the run then."""
         known = self._waiting()
-        if known is None or known["score"] is None:
+        if known is None or known["merit"] is None:
             training = self._trained(known, epoch)
-            known = _state(training, epoch) | {"score": training.scores(race.score)[0]}
+            known = _state(training, epoch) | {"merit": tuple(training.merits(race.judge)[0])}
             self._write(known)
-        score: float = known["score"]
-        return score
+        return Merit(*known["merit"])
 
     def finished(self, stands_for: float) -> Trained:
         """Train to the end, unless the run stands for no trial, and return what it gave."""
@@ -111,7 +111,7 @@ class _Lone:
         training = self._restored(known)
         for epoch in range(1 if known is None else known["epoch"] + 1, last + 1):
             training.run_epochs(epoch, epoch)
-            self._write(_state(training, epoch) | {"score": None if known is None else known["score"]})
+            self._write(_state(training, epoch) | {"merit": None if known is None else known["merit"]})
         return training
 
     def _restored(self, known: dict[str, Any] | None) -> Training:

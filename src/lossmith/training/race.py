@@ -6,19 +6,19 @@ untuned training would have given, which the best trials alone cannot tell.
 References: Jamieson and Talwalkar 2016; Li et al. 2018.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from lossmith.training.merit import Merit, best_first
 from lossmith.training.recipe import Cell, Run
 from lossmith.training.seeds import derived_seed
 
-__all__ = ["Race", "Score"]
+__all__ = ["Judge", "Race"]
 
-Score = Callable[[np.ndarray, np.ndarray], float]
-"""From probabilities and labels of the validation rows to a number, of which more is better."""
+Judge = Callable[[np.ndarray, np.ndarray], Merit]
+"""From probabilities and labels of the validation rows to what they say of a trial."""
 
 
 @dataclass(frozen=True)
@@ -28,22 +28,22 @@ class Race:
     epoch: int
     """After which trials are stopped."""
     kept: int
-    """Trials of a cell that go on for their score."""
-    score: Score
+    """Trials of a cell that go on for their merit."""
+    judge: Judge
 
-    def stands_for(self, runs: Sequence[Run], scores: Sequence[float]) -> list[float]:
+    def stands_for(self, runs: Sequence[Run], merits: Sequence[Merit]) -> list[float]:
         """Return for each run how many trials it represents from now on; those that represent none are stopped.
 
         Args:
             runs: Trials of one cell or several.
-            scores: Their scores, NaN for a run that diverged.
+            merits: What their validation rows say of them.
 
         Returns:
             A number for each run.
         """
         standing = [0.0] * len(runs)
         for cell, places in _by_cell(runs).items():
-            ordered = sorted(places, key=lambda place: -scores[place] if math.isfinite(scores[place]) else math.inf)
+            ordered = [places[number] for number in best_first([merits[place] for place in places])]
             for place in ordered[: self.kept]:
                 standing[place] = 1.0
             if behind := ordered[self.kept :]:

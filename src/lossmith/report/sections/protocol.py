@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable
 
+import pandas as pd
+
 from lossmith.expressions.lists import listed
 from lossmith.report.subject import Subject
 from lossmith.statistics.untrained import gave_something
-from lossmith.statistics.wording import counted, percent, spoken
+from lossmith.statistics.wording import counted, is_share, percent, spoken
 from lossmith.studies.design.settings import OWN
 
 __all__ = ["protocol"]
@@ -49,7 +51,7 @@ def _trials(subject: Subject) -> Iterable[str]:
     )
     if trials["stopped"].any():
         yield (
-            "All trials trained for a third of the epochs. Then the best third on the validation rows, and one of the others, "
+            f"All trials trained for {_first_epochs(trials)}. Then the best third on the validation rows, and one of the others, "
             f"drawn by chance, trained to the end; the other {int(trials['stopped'].sum())} were stopped."
         )
     if beyond:
@@ -57,6 +59,12 @@ def _trials(subject: Subject) -> Iterable[str]:
             f"{counted(beyond, 'further trial')} went beyond a best learning rate at the edge of the range, or gave a second "
             "chance, by the same rule for every loss, to what looked untrained."
         )
+
+
+def _first_epochs(trials: pd.DataFrame) -> str:
+    """Return how long trials trained before some were stopped: half of the epochs, in earlier versions a third."""
+    reached = trials.loc[trials["stopped"], "epoch"].max() if "epoch" in trials else 0
+    return counted(int(reached), "epoch") if reached > 0 else "a part of the epochs"
 
 
 def _what_was_tuned(subject: Subject) -> str:
@@ -78,6 +86,8 @@ def _where(subject: Subject) -> Iterable[str]:
         yield f"Settings were chosen at each noise level by {metric} on validation rows as noisy as the training rows."
     else:
         yield f"Settings were chosen by {metric} on the validation rows."
+    if subject.trials.get("validation_likelihood", pd.Series(dtype=float)).notna().any() and is_share(subject.metric):
+        yield "Where that is within one standard error of the best, the one counts by which the labels are likeliest."
     if subject.study.provenance.get("class_weight") == "balanced":
         yield "Rare classes weigh more: every class has the same weight in all losses."
     elif str(subject.study.provenance.get("class_weight")).startswith("effective"):

@@ -38,7 +38,7 @@ def section(subject: Subject) -> Section | None:
     y = metric_axis(subject.metric, "test")
     body = _drawings(subject, panels, x, y) + cases("At", _tables(subject, curves, noises), "tuning")
     caption = (
-        f"Expected test {spoken(subject.metric)} of the best of so many trials, chosen by their validation score, from all "
+        f"Expected test {spoken(subject.metric)} of the best of so many trials, chosen by their validation rows, from all "
         "trials of each replicate (Dodge et al. 2019). Bands are 95 % intervals over the replicates. In the table, below: the "
         f"difference to {subject.baseline} after as many trials, bold where there is evidence of it (p < 0.05, Holm)."
     )

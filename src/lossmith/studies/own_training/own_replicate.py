@@ -22,6 +22,7 @@ from lossmith.studies.storage.store import Replicate, Store
 from lossmith.theory.fitting import fitted_to_classes
 from lossmith.training.engines.engine import Engine, Shared
 from lossmith.training.engines.local import LocalEngine
+from lossmith.training.merit import Merit
 from lossmith.training.own.outcome import OwnTrained
 from lossmith.training.own.trial_task import TrainFunction, TrialTask, folder_of, last_accuracy
 from lossmith.training.race import Race
@@ -106,8 +107,8 @@ class OwnReplicate:
         judged = list(self._results([task for task in tasks if task.run not in finished or task.was_judged], say))
         paused = {found.run: found for found in judged if found.stopped}
         raced = [run for run in runs if run in paused]
-        scores = [last_accuracy(paused[run].curves) for run in raced]
-        standing = dict(zip(raced, race.stands_for(raced, scores), strict=True))
+        merits = [Merit(last_accuracy(paused[run].curves)) for run in raced]
+        standing = dict(zip(raced, race.stands_for(raced, merits), strict=True))
         for found in judged:
             if found.run not in finished and not standing.get(found.run):
                 found.stands_for = 1.0 - found.stopped
@@ -173,7 +174,7 @@ class OwnReplicate:
             return {**measured, **rows, "validation_accuracy": right}
         score = trained.numbers.get(f"validation_{metric}", accuracy if metric == "accuracy" else math.nan)
         signed = -score if metric in ("nll", "brier") else score
-        return {"validation_score": signed, "validation_accuracy": accuracy}
+        return {"validation_score": signed, "validation_accuracy": accuracy}  # and of their likelihood nobody knows
 
     def _store_rows(self, trained: OwnTrained) -> None:
         """Store the test rows of the replicate, which all its trials must share, and what the noise did."""

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 from lossmith.studies.design.settings import CLEAN, Settings
 from lossmith.studies.design.trials import trial_runs
-from lossmith.studies.measures import MEASURES, score_of
+from lossmith.studies.measures import MEASURES, merit_of
 from lossmith.studies.progress import ProgressDisplay
-from lossmith.studies.protocol.tuning import Stored, best_trial, edge_runs, second_chance_runs
+from lossmith.studies.protocol.tuning import Stored, best_trial, edge_runs, second_chance_runs, trials_that_may_count
 from lossmith.studies.storage.store import Store
 from lossmith.studies.tracking.tracking import Tracking
 from lossmith.training.race import Race
@@ -27,11 +27,15 @@ __all__ = ["Procedure", "ReplicateTrainer", "race_of"]
 
 
 def race_of(settings: Settings) -> Race | None:
-    """Return how trials compete: after a third of the epochs the better third goes on; None where there are few of either."""
+    """Return how trials compete: after half of the epochs the better third goes on; None where there are few of either.
+
+    Earlier it is too early: what has begun to learn wrong labels by heart does not show it yet, and what will be best by a strong
+    weight decay is behind as long as the learning rate is high.
+    """
     epochs, trials = settings.recipe.epochs, settings.trials_of_a_cell
     if epochs < 3 or trials < 4 or settings.gives_rates:
         return None
-    return Race(-(-epochs // 3), -(-trials // 3), partial(score_of, settings.metric))
+    return Race(-(-epochs // 2), -(-trials // 3), partial(merit_of, settings.metric))
 
 
 class ReplicateTrainer(Protocol):
@@ -83,8 +87,8 @@ class Procedure:
     turn: AbstractContextManager[object] = field(default_factory=Lock)
     """Whoever holds it measures and writes: replicates that are trained at the same time take turns."""
     tracking: Tracking = field(default_factory=Tracking)
-    _best: dict[Cell, Stored] = field(default_factory=dict)
-    """The best trial of each cell among those that were stored here: what comes after it and is worse will never count."""
+    _may_count: dict[Cell, list[Stored]] = field(default_factory=dict)
+    """Trials of each cell among those that were stored here; of the others none will ever count."""
 
     def run(self) -> None:
         """Do what is missing, and store which runs count."""
@@ -152,7 +156,7 @@ class Procedure:
         self.display.advance(progress.runs * (progress.epoch > 0) / (self.settings.recipe.epochs or progress.epochs))
 
     def _keep(self, stack: Sequence[Trained], *, beyond: bool) -> None:
-        """Store a stack, with the predictions of those that may count: the best of each cell so far."""
+        """Store a stack, with the predictions of those that may count."""
         measured = []
         cells: dict[Cell, list[Stored]] = {}
         for trained in stack:
@@ -163,11 +167,10 @@ class Procedure:
             flags = {"run": trained.run, "stopped": trained.stopped, "diverged": trained.diverged}
             cells.setdefault(trained.run.cell, []).append({**trained.run._asdict(), **measures, **flags})
         for cell, trials in cells.items():
-            ended = [trial for trial in trials if not trial["stopped"]] + ([self._best[cell]] if cell in self._best else [])
-            if ended:
-                self._best[cell] = best_trial(ended)
+            ended = [trial for trial in trials if not trial["stopped"]] + self._may_count.get(cell, [])
+            self._may_count[cell] = trials_that_may_count(ended)
         self.tracking.runs(measured)
-        self.store.add(measured, keep={best["run"] for best in self._best.values()})
+        self.store.add(measured, keep={trial["run"] for trials in self._may_count.values() for trial in trials})
         self.trainer.stored(self.store)
         self.display.store(len(measured))
 

@@ -1,14 +1,15 @@
 """Which trial of a cell counts, and what is tried beyond those that were drawn."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lossmith.objectives.ranges import Range
 from lossmith.studies.design.settings import Settings
+from lossmith.studies.measures import merit_of_stored
+from lossmith.training.merit import best_first, may_be_best
 from lossmith.training.recipe import Cell, Run
 
-__all__ = ["MORE_EPOCHS", "best_trial", "edge_runs", "second_chance_runs"]
+__all__ = ["MORE_EPOCHS", "best_trial", "edge_runs", "second_chance_runs", "trials_that_may_count"]
 
 Stored = Mapping[str, Any]
 """A run as the file of a study has it."""
@@ -23,7 +24,7 @@ SECOND_RATES = (1.0, 3.0)
 
 
 def best_trial(trials: Sequence[Stored]) -> Stored:
-    """Return the trial of the highest validation score among those that were trained to the end.
+    """Return the best trial by its validation rows among those that were trained to the end: see :func:`best_first`.
 
     One that diverged counts last. Of equal trials the smaller learning rate is taken, and never the one that was done first:
     what counts must not hang on which process was faster.
@@ -34,17 +35,25 @@ def best_trial(trials: Sequence[Stored]) -> Stored:
     Returns:
         One of them.
     """
-    finished = [trial for trial in trials if not trial["stopped"]]
-    return max(finished, key=_rank)
+    finished = sorted((trial for trial in trials if not trial["stopped"]), key=_simplest_first)
+    return finished[best_first([merit_of_stored(trial) for trial in finished])[0]]
 
 
-def _rank(trial: Stored) -> tuple[float, float, float, int, str]:
-    return _score(trial), -trial["learning_rate"], -trial["weight_decay"], -trial["epochs"], trial["parameters"]
+def trials_that_may_count(trials: Sequence[Stored]) -> list[Stored]:
+    """Return the trials of a cell one of which will count, whatever further trials there will be besides those.
+
+    Args:
+        trials: Those that were trained to the end.
+
+    Returns:
+        Some of them, the best among them.
+    """
+    finished = sorted(trials, key=_simplest_first)
+    return [finished[place] for place in may_be_best([merit_of_stored(trial) for trial in finished])]
 
 
-def _score(trial: Stored) -> float:
-    score = trial["validation_score"]
-    return -math.inf if trial["diverged"] or not math.isfinite(score) else float(score)
+def _simplest_first(trial: Stored) -> tuple[float, float, int, str]:
+    return trial["learning_rate"], trial["weight_decay"], trial["epochs"], trial["parameters"]
 
 
 def edge_runs(settings: Settings, cell: Cell, trials: Sequence[Stored]) -> list[Run]:

@@ -9,11 +9,12 @@ import numpy as np
 
 from lossmith.studies.references.families import Family, Place
 from lossmith.studies.references.predictions import FittedModel, fitted_model
+from lossmith.training.merit import Merit, best_first
 
-__all__ = ["Chosen", "Clock", "Labels", "Score", "choose"]
+__all__ = ["Chosen", "Clock", "Judge", "Labels", "choose"]
 
-Score = Callable[[FittedModel, Any, np.ndarray], float]
-"""Takes a model, inputs and labels, and returns how good the model is there; higher is better."""
+Judge = Callable[[FittedModel, Any, np.ndarray], Merit]
+"""Takes a model, inputs and labels, and returns what these say of the model."""
 
 _PART = 1_500  # training rows that settings are tried on, where there are more than twice as many
 _VALIDATION_PART = 2_000
@@ -56,7 +57,7 @@ class Chosen:
     """Whether no setting was left out for want of time."""
 
 
-def choose(family: Family, labels: Labels, score: Score, clock: Clock) -> Chosen:
+def choose(family: Family, labels: Labels, judge: Judge, clock: Clock) -> Chosen:
     """Try the first settings of a family, then those around the best of them; of equally good ones the simplest is chosen.
 
     Where there are many training rows, settings are tried on a part of them, and the two best are fitted to all.
@@ -64,21 +65,21 @@ def choose(family: Family, labels: Labels, score: Score, clock: Clock) -> Chosen
     Args:
         family: Models and settings.
         labels: Those of the rows of the family's view.
-        score: What is to be as high as possible on validation rows.
+        judge: Tells how good a model is on validation rows.
         clock: Ends the search early; one setting is always tried.
 
     Returns:
         The best model found, fitted. Where nothing can be chosen, for want of validation rows or of a second class, its
         setting is the one in the middle of the first ones.
     """
-    whole = _Trials(family, labels.part(family.most_rows), score, clock)
+    whole = _Trials(family, labels.part(family.most_rows), judge, clock)
     first = family.first_places()
     if not len(labels.validation) or len(np.unique(whole.labels.train)) < 2:
         middle = first[len(first) // 2]
         return Chosen(whole.fit(middle), family.setting(middle))
     many = len(whole.labels.train) > 2 * _PART
     step = -(-len(labels.validation) // _VALIDATION_PART)
-    search = _Trials(family, labels.part(_PART, step), score, clock, step) if many else whole
+    search = _Trials(family, labels.part(_PART, step), judge, clock, step) if many else whole
     search.run(first)
     search.run(family.near(search.best()[0]))
     if many:
@@ -92,11 +93,11 @@ class _Trials:
 
     family: Family
     labels: Labels
-    score: Score
+    judge: Judge
     clock: Clock
     step: int = 1
     """From one validation row that is used to the next."""
-    scores: dict[Place, float] = field(default_factory=dict)
+    merits: dict[Place, Merit] = field(default_factory=dict)
     in_time: bool = True
 
     def fit(self, place: Place) -> FittedModel:
@@ -107,16 +108,17 @@ class _Trials:
     def run(self, places: Iterable[Place]) -> None:
         """Try the places that have not been tried, while there is time, and keep the model of the best of all."""
         for place in places:
-            if place in self.scores:
+            if place in self.merits:
                 continue
-            if self.scores and self.clock.is_over:
+            if self.merits and self.clock.is_over:
                 self.in_time = False
                 return
             model = self.fit(place)
-            self.scores[place] = self.score(model, self.family.view.validation[:: self.step], self.labels.validation)
+            self.merits[place] = self.judge(model, self.family.view.validation[:: self.step], self.labels.validation)
             if self.best()[0] == place:
                 self.model = model
 
     def best(self, number: int = 1) -> list[Place]:
         """Return the best places, and of equally good ones the simplest."""
-        return sorted(self.scores, key=lambda place: (-self.scores[place], place))[:number]
+        places = sorted(self.merits)
+        return [places[at] for at in best_first([self.merits[place] for place in places])[:number]]

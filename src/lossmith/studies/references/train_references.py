@@ -12,16 +12,16 @@ from torch import Tensor
 from lossmith.analysis.arrays import as_labels
 from lossmith.data import PreparedData
 from lossmith.expressions.nearest import nearest
-from lossmith.studies.measures import GUESSES, METRICS, score_of
+from lossmith.studies.measures import GUESSES, METRICS, OF_PROBABILITIES, merit_of, score_of
 from lossmith.studies.references.families import LINEAR, Family, families_for
 from lossmith.studies.references.inputs import Matrix, ReferenceInputs, View, reference_inputs
 from lossmith.studies.references.predictions import FittedModel, fitted_model
 from lossmith.studies.references.search import Clock, Labels, choose
+from lossmith.training.merit import Merit
 
 __all__ = ["LARGEST", "LINEAR", "Reference", "reference_inputs", "train_references"]
 
 LARGEST = "largest class"
-_OF_PROBABILITIES = ("nll", "brier")
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +111,12 @@ class _Task:
     labels: Labels
     test_labels: np.ndarray
 
-    def score(self, model: FittedModel, inputs: Matrix, labels: np.ndarray) -> float:
+    def judge(self, model: FittedModel, inputs: Matrix, labels: np.ndarray) -> Merit:
         """Return what settings are chosen by."""
-        return score_of("accuracy" if self._is_beyond(model) else self.metric, model.scores(inputs), labels)
+        if model.has_probabilities:
+            return merit_of(self.metric, model.scores(inputs), labels)
+        # Votes of SVMs are no likelihoods: by their score alone they are chosen better.
+        return Merit(score_of("accuracy" if self._is_beyond(model) else self.metric, model.scores(inputs), labels))
 
     def reference(self, name: str, settings: str, model: FittedModel, view: View, began: float) -> Reference:
         """Judge a model that has been chosen."""
@@ -131,7 +134,7 @@ class _Task:
 
     def _is_beyond(self, model: FittedModel) -> bool:
         """Whether the metric judges probabilities, and the model has none."""
-        return self.metric in _OF_PROBABILITIES and not model.has_probabilities
+        return self.metric in OF_PROBABILITIES and not model.has_probabilities
 
     def _measures(self, model: FittedModel, inputs: Matrix) -> dict[str, float]:
         measures = dict.fromkeys(METRICS, math.nan)
@@ -139,7 +142,7 @@ class _Task:
             return measures
         scores = model.scores(inputs)
         for metric in METRICS:
-            if metric in _OF_PROBABILITIES:
+            if metric in OF_PROBABILITIES:
                 measures[metric] = -score_of(metric, scores, self.test_labels) if model.has_probabilities else math.nan
             elif metric != "top5" or self.labels.num_classes > GUESSES:
                 measures[metric] = score_of(metric, scores, self.test_labels)
@@ -160,7 +163,7 @@ def _tuned(family: Family, task: _Task, rows: np.ndarray, clock: Clock) -> Refer
     """Choose a setting of a family on the validation rows."""
     began = time.perf_counter()
     labels, total = task.labels, len(task.labels.train)
-    chosen = choose(family, replace(labels, train=labels.train[rows]), task.score, clock)
+    chosen = choose(family, replace(labels, train=labels.train[rows]), task.judge, clock)
     parts = [
         ", ".join(f"{name}={value:g}" for name, value in chosen.setting.items()),
         family.view.note,

@@ -1,0 +1,42 @@
+"""Which of several trials is taken, by what validation rows say of them."""
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as some
+
+from lossmith.training.merit import NO_MERIT, Merit, best_first, may_be_best, ranks
+
+SHARES = some.integers(0, 10).map(lambda tenths: tenths / 10)
+MERITS = some.builds(Merit, SHARES, some.just(0.15), some.integers(-8, 0).map(float))
+
+
+@given(some.lists(MERITS, min_size=1, max_size=8))
+def test_the_first_is_near_the_highest_score_and_the_likeliest_of_those(merits):
+    best = merits[best_first(merits)[0]]
+    near = [merit for merit in merits if merit.score >= max(merits).score - 0.15]
+    assert best in near
+    assert best.likelihood == max(merit.likelihood for merit in near)
+
+
+@given(some.lists(MERITS, min_size=1, max_size=6), some.lists(MERITS, max_size=4))
+def test_what_is_let_go_is_never_the_best_whatever_comes(merits, further):
+    everything = [*merits, *further]
+    kept = [merits[place] for place in may_be_best(merits)]
+    assert everything[best_first(everything)[0]] in [*kept, *further]
+
+
+@given(some.lists(MERITS, max_size=8))
+def test_ranks_are_in_order_and_equal_for_equals(merits):
+    order, numbers = best_first(merits), ranks(merits)
+    assert sorted(order) == list(range(len(merits)))
+    assert [numbers[place] for place in order] == sorted(numbers)
+    assert set(numbers) == set(range(len(set(numbers))))
+
+
+def test_without_a_likelihood_the_score_counts_and_trials_that_diverged_are_last():
+    merits = [NO_MERIT, Merit(0.7, 0.2, -0.1), Merit(0.8), Merit(math.nan, 0.1, 0.0)]
+    assert best_first(merits) == [2, 1, 0, 3]
+    assert may_be_best(merits) == [2]
+    assert best_first([NO_MERIT, NO_MERIT]) == [0, 1]
+    assert best_first([]) == []
