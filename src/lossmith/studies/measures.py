@@ -150,8 +150,9 @@ def merit_of(metric: str, probabilities: np.ndarray, labels: np.ndarray) -> Meri
     Raises:
         ValueError: If the metric is none of these, a row is no distribution, or lengths do not match.
 
-    >>> merit_of("accuracy", np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([0, 1]))
-    Merit(score=0.5, error=0.35355339059327373, likelihood=-0.34657359027997264)
+    >>> merit = merit_of("accuracy", np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([0, 1]))
+    >>> merit.score, round(merit.error, 4), round(merit.likelihood, 4)
+    (0.5, 0.3536, -0.3466)
     """
     score = score_of(metric, probabilities, labels)
     if metric in OF_PROBABILITIES:
