@@ -65,6 +65,16 @@ def test_networks_beside_classical_models():
         assert printed[row["name"]][place] == f"{row['accuracy']:.1f}{lead}"
 
 
+def test_which_trial_counts():
+    printed = {tuple(row[:2]): row[2:] for row in cells("docs/training.md") if len(row) == 8 and row[0] != "---"}
+    columns = [(noise, loss) for noise in ("none", "symmetric(0.2)", "symmetric(0.4)") for loss in ("ce", "gce")]
+    trained = {"all": "all nine", "half": "three, after half of the epochs", "a third": "three, after a third of the epochs"}
+    for row in kept("summary", "choice"):
+        lead = f" ({row['lead']:+.1f} ± {row['standard error']:.1f})" if row["standard error"] else ""
+        shown = printed[trained[row["trained"]], row["rule"]][columns.index((row["noise"], row["loss"]))]
+        assert shown == f"{row['accuracy']:.1f}{lead}"
+
+
 def test_images_beside_classical_models():
     printed = {row[0].strip("`"): row[1:] for row in cells("docs/training.md") if "± 0." in row[1] and "(" not in row[1]}
     found = {row["loss"]: list(row.values())[1:] for row in kept("summary", "images/fashion-mnist")}

@@ -327,7 +327,7 @@ def test_trials_go_on_from_what_they_left_in_their_folder(tmp_path):
         return {"accuracy": 0.5, "validation_accuracy": 0.5 + trial.settings["learning_rate"] / 10}
 
     study = compare(tmp_path, train, losses=["ce"], noise=[0], seeds=1, epochs=9, trials=6, tune={"learning_rate": (0.1, 1.0)})
-    assert calls.count(5) == 3  # two that were best, and one for those that were stopped, at half of the epochs
+    assert calls.count(3) == 3  # two that were best, and one for those that were stopped, at a third of the epochs
     kept = [folder for folder in (study.folder / "trials").iterdir() if folder.is_dir()]
     assert len(kept) == 1
 

@@ -109,8 +109,8 @@ def test_a_second_chance_has_more_epochs_and_a_larger_rate():
 
 
 def test_trials_that_are_stopped_count_for_what_they_trained():
-    # 9 trials for 15 of 30 epochs, then 3 and one more for the other 15.
-    of_cell = 9 / 2 + 4 / 2
+    # 9 trials for 10 of 30 epochs, then 3 and one more for the other 20: 9/3 + 4 * 2/3.
+    of_cell = 9 / 3 + 4 * 2 / 3
     assert trainings_of(SETTINGS) == pytest.approx(2 * 3 * of_cell)
     assert trainings_of(replace(SETTINGS, tune_on="clean")) == pytest.approx(2 * (of_cell + 2))
 

@@ -62,7 +62,7 @@ def _trials(subject: Subject) -> Iterable[str]:
 
 
 def _first_epochs(trials: pd.DataFrame) -> str:
-    """Return how long trials trained before some were stopped: half of the epochs, in earlier versions a third."""
+    """Return how long trials trained before some were stopped."""
     reached = trials.loc[trials["stopped"], "epoch"].max() if "epoch" in trials else 0
     return counted(int(reached), "epoch") if reached > 0 else "a part of the epochs"
 
