@@ -103,6 +103,13 @@ class TestCurves:
         both = pd.concat([trials, more], ignore_index=True)
         pd.testing.assert_frame_equal(tuning_curves(both), tuning_curves(trials))
 
+    def test_with_all_trials_it_is_what_the_study_found_though_trials_were_stopped_or_added(self):
+        """The likelihood decided; a stopped trial had no likelihood, and one at the edge of the range a higher score."""
+        scores = {"validation_score": [0.80, 0.77, 0.9, 0.85], "validation_likelihood": [-0.6, -0.5, np.nan, -0.9]}
+        more = {"stopped": [False, False, True, False], "weight": [1.0, 1.0, 0.0, 0.0], "accuracy": [0.5, 0.9, 0.1, 0.2]}
+        trials = pd.DataFrame({"loss": "ce", "noise": "none", "seed": 0, "validation_error": 0.05, **scores, **more})
+        assert expected_results(trials, budgets=[2])["accuracy"].item() == 0.9
+
     def test_one_replicate_has_no_band(self):
         assert tuning_curves(trials_frame(MEANS, seeds=1))[["low", "high"]].isna().all(axis=None)
 

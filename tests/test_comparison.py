@@ -17,6 +17,7 @@ from lossmith.studies import Study, compare, open_study
 from lossmith.studies.budget.cost import Cost
 from lossmith.studies.design.given_settings import settings_from
 from lossmith.studies.measures import METRICS
+from lossmith.studies.protocol.tuning import best_trial
 
 QUICK = {"epochs": 2, "seeds": 2, "rates": [0.03, 0.3], "references": False, "progress": False, "workers": 1}
 
@@ -66,12 +67,12 @@ def test_curves_have_every_epoch_of_the_runs_that_count(study):
     assert (last.epoch == results.epochs).all()
 
 
-def test_the_trial_with_the_best_validation_score_counts_at_each_noise(study):
+def test_the_best_trial_by_its_validation_rows_counts_at_each_noise(study):
     trials = study.trials
     for key, cell in trials.groupby(["loss", "noise", "seed"]):
         counting = cell[cell.counts]
         assert len(counting) == 1, key
-        assert counting.validation_score.item() == cell.validation_score.max()
+        assert counting.run.item() == best_trial(cell.to_dict("records"))["run"]
     assert set(trials.noise) == {"none", "symmetric(0.4)"}
 
 

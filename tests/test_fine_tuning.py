@@ -79,8 +79,9 @@ def test_learning_changes_the_encoder(data, tmp_path):
     assert trained.curves["train_accuracy"][-1] > 0.9
 
 
+@pytest.mark.parametrize("earlier", [False, True])
 @pytest.mark.parametrize("epochs", [1, 2, 4, 6])
-def test_a_training_that_was_killed_goes_on(data, tmp_path, epochs):
+def test_a_training_that_was_killed_goes_on(data, tmp_path, epochs, earlier):
     jobs = jobs_for(data, "dropout", rates=(1e-4, 1e-3, 3e-3))  # whose masks are drawn on and on
     expected = train_stack(jobs, data, RECIPE, race=RACE)
     done = []
@@ -94,6 +95,10 @@ def test_a_training_that_was_killed_goes_on(data, tmp_path, epochs):
         train_one_by_one(jobs, data, RECIPE, tmp_path, race=RACE, on_epoch=killed)
     for file in tmp_path.glob("*.part"):  # as a kill in the middle of writing leaves it
         file.unlink()
+    for file in tmp_path.glob("*.pt") if earlier else ():  # as an earlier version wrote it
+        state = torch.load(file, weights_only=True)
+        merit = state.pop("merit")
+        torch.save(state | {"score": None if merit is None else merit[0]}, file)
     assert_same(train_one_by_one(jobs, data, RECIPE, tmp_path, race=RACE, on_epoch=lambda *_: done.append(0)), expected)
     assert len(done) == 8  # 3 runs to the race, 2 of them for two epochs more, and the epoch that was lost
     forget_waiting(tmp_path)

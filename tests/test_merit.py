@@ -22,8 +22,15 @@ def test_the_first_is_near_the_highest_score_and_the_likeliest_of_those(merits):
 @given(some.lists(MERITS, min_size=1, max_size=6), some.lists(MERITS, max_size=4))
 def test_what_is_let_go_is_never_the_best_whatever_comes(merits, further):
     everything = [*merits, *further]
-    kept = [merits[place] for place in may_be_best(merits)]
-    assert everything[best_first(everything)[0]] in [*kept, *further]
+    best, kept = best_first(everything)[0], may_be_best(merits)
+    assert best in kept or best >= len(merits)
+
+
+@given(some.lists(MERITS, min_size=1, max_size=6), some.lists(SHARES.map(Merit), min_size=1, max_size=3))
+def test_nor_where_trials_without_a_likelihood_come(merits, further):
+    everything = [*merits, *further]
+    best, kept = best_first(everything)[0], may_be_best(merits)
+    assert best in kept or best >= len(merits)
 
 
 @given(some.lists(MERITS, max_size=8))

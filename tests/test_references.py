@@ -187,6 +187,18 @@ def test_of_equally_good_settings_the_simplest_is_chosen():
         assert chosen.setting == family.setting(lowest)
 
 
+def test_the_model_of_the_chosen_setting_is_kept():
+    """The first is the likeliest near the highest score, until the third raises that; then it is the second."""
+    data = table()
+    labels = search.Labels(data.labels[data.train].numpy(), data.labels[data.validation].numpy(), 3)
+    linear = families.families_for(reference_inputs(data, 0), 3, seed=0)[0]
+    family = replace(linear, ladders={"C": (0.1, 1.0, 10.0)}, first={"C": (0, 1, 2)})
+    merits = {0.1: Merit(0.85, 0.04, -0.5), 1.0: Merit(0.88, 0.04, -0.6), 10.0: Merit(0.91, 0.04, -0.8)}
+    chosen = search.choose(family, labels, lambda model, *_: merits[model.estimator[-1].C], search.Clock(None))
+    assert chosen.setting == {"C": 1.0}
+    assert chosen.model.estimator[-1].C == 1.0
+
+
 @pytest.mark.parametrize("name", ["wine", "digits"])
 def test_the_seed_decides(name):
     data = load_data(name)

@@ -16,7 +16,7 @@ from scipy import stats
 from lossmith.statistics.differences.luck import LuckOfRows
 from lossmith.statistics.differences.overlapping import INDEPENDENT, Overlap
 from lossmith.statistics.summary import compare_to
-from lossmith.statistics.trial_frames import CELL, is_near_best, usable_trials
+from lossmith.statistics.trial_frames import CELL, is_near_best, placed, usable_trials
 
 __all__ = ["BUDGETS", "expected_best", "expected_results", "plateaus", "tuning_curves", "tuning_differences"]
 
@@ -70,7 +70,7 @@ def expected_results(trials: pd.DataFrame, metric: str = "accuracy", budgets: Se
     if any(budget < 1 for budget in budgets):
         raise ValueError(f"budgets must be at least 1, got {min(budgets)}.")
     frame = usable_trials(trials, metric)
-    frame = frame[frame["weight"] > 0]
+    frame = placed(frame[frame["weight"] > 0])
     rows: list[tuple[object, ...]] = []
     for cell, part in frame.groupby(CELL, sort=False):
         places, values, weights = part[["place", "value", "weight"]].to_numpy().T

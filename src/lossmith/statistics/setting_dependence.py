@@ -1,8 +1,8 @@
 """No verdict that hangs on a setting: does a difference stay when either loss takes another of its good settings?
 
-Which of several near-best settings has the best validation score is luck. Rules that do not look at the test rows take others:
-the smallest or largest learning rate or weight decay among them, or the second best. A difference holds if under every rule, for
-either loss, it keeps its sign and at least half of its size.
+Which of several near-best settings is the best on validation rows is partly luck. Rules that do not look at the test rows take
+others: the smallest or largest learning rate or weight decay among them, or the second best. A difference holds if under every
+rule, for either loss, it keeps its sign and at least half of its size.
 """
 
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ RULES = (
     Rule("the largest of its good weight decays", "weight_decay", -1),
     Rule("its second best setting", "place", -2),
 )
-"""Choices as good as the best validation score, as far as the validation rows can tell."""
+"""Choices as good as the one that counts, as far as the scores of validation rows can tell."""
 
 KEPT = 0.5
 """The part of its size that a difference must keep."""

@@ -6,7 +6,7 @@ import pandas as pd
 from lossmith.statistics.summary import SHARES_RIGHT, is_higher_better
 from lossmith.training.merit import Merit, ranks
 
-__all__ = ["finished_trials", "is_near_best", "score_error", "usable_trials"]
+__all__ = ["finished_trials", "is_near_best", "placed", "score_error", "usable_trials"]
 
 CELL = ["loss", "noise", "seed"]
 """The columns that tell a cell, whose trials differ in their settings only."""
@@ -34,7 +34,7 @@ def usable_trials(trials: pd.DataFrame, metric: str = "accuracy") -> pd.DataFram
 
     Returns:
         ``loss``, ``noise``, ``seed``, ``learning_rate``, ``weight_decay``, ``weight``, ``stopped``, ``counts``, ``diverged``,
-        ``score``, ``place`` (in the cell by validation rows: 0 for the best, less for others) and ``value``.
+        ``score``, ``error`` and ``likelihood`` (NaN where nobody knows), ``value``, and ``place``: see :func:`placed`.
 
     Raises:
         ValueError: If a column is missing that nothing can stand for.
@@ -47,18 +47,26 @@ def usable_trials(trials: pd.DataFrame, metric: str = "accuracy") -> pd.DataFram
     columns = {name: trials.get(name, pd.Series(default, trials.index)) for name, default in _DEFAULTS.items()}
     frame = trials[CELL].assign(**columns).astype({"stopped": bool, "counts": bool, "diverged": bool, "weight": float})
     frame["score"] = trials[score].astype(float).fillna(-np.inf)
-    frame["place"] = _places(frame, trials)
+    for name in ("error", "likelihood"):
+        frame[name] = trials.get(f"validation_{name}", pd.Series(np.nan, trials.index)).astype(float)
     frame["value"] = trials[metric].astype(float).replace([np.inf, -np.inf], np.nan)
     worst = frame.groupby(["noise", "seed"])["value"].transform("min" if is_higher_better(metric) else "max")
-    return frame.assign(value=frame["value"].fillna(0.0 if metric in SHARES_RIGHT else worst))
+    return placed(frame.assign(value=frame["value"].fillna(0.0 if metric in SHARES_RIGHT else worst)))
 
 
-def _places(frame: pd.DataFrame, trials: pd.DataFrame) -> "pd.Series[float]":
-    """Return the place of each trial in its cell: 0 for the best by its validation rows, less for others, alike for equals."""
-    more = [trials.get(name, pd.Series(np.nan, trials.index)) for name in ("validation_error", "validation_likelihood")]
-    scores = frame["score"].where(~frame["diverged"])
-    merits = pd.Series([Merit(*each) for each in zip(scores, *more, strict=True)], frame.index)
-    return -merits.groupby([frame[name] for name in CELL]).transform(lambda cell: ranks(list(cell))).astype(float)
+def placed(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return trials with their ``place`` among those of their cell that are there and were trained to the end.
+
+    Args:
+        frame: What :func:`usable_trials` returns, or some of its rows.
+
+    Returns:
+        The same rows; a place is 0 for the best by its validation rows, less for others, and alike for equals.
+    """
+    scores = frame["score"].where(~frame["diverged"] & ~frame["stopped"])
+    merits = pd.Series([Merit(*each) for each in zip(scores, frame["error"], frame["likelihood"], strict=True)], frame.index)
+    by_cell = merits.groupby([frame[name] for name in CELL])
+    return frame.assign(place=-by_cell.transform(lambda cell: ranks(list(cell))).astype(float))
 
 
 def finished_trials(frame: pd.DataFrame) -> pd.DataFrame:

@@ -137,7 +137,8 @@ def merit_of(metric: str, probabilities: np.ndarray, labels: np.ndarray) -> Meri
     """Return what validation rows say of a model that is to be good by a metric.
 
     The likelihood is taken at the temperature that suits the labels best, so that it does not matter how sure of itself a loss
-    makes a network. Where classes count alike in the metric, they do so in the likelihood.
+    makes a network, up to probabilities too small for single precision, which count as its least number. Where classes count
+    alike in the metric, they do so in the likelihood. Metrics of probabilities have none besides themselves.
 
     Args:
         metric: One of :data:`METRICS`.
@@ -155,11 +156,12 @@ def merit_of(metric: str, probabilities: np.ndarray, labels: np.ndarray) -> Meri
     (0.5, 0.3536, -0.3466)
     """
     score = score_of(metric, probabilities, labels)
+    error = float(score_error(score, len(labels), metric))
     if metric in OF_PROBABILITIES:
-        return Merit(score, 0.0, score)
+        return Merit(score, error)
     weights = 1.0 / np.bincount(labels)[labels] if metric in OF_CLASSES else None
     likelihood = tempered_likelihood(log_probabilities(probabilities), labels, weights=weights)
-    return Merit(score, float(score_error(score, len(labels), metric)), likelihood)
+    return Merit(score, error, likelihood)
 
 
 def merit_of_stored(run: Mapping[str, Any]) -> Merit:

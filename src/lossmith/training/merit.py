@@ -1,9 +1,9 @@
 """How good a trial looks on validation rows, and which of several is taken.
 
 A share of right predictions on a few hundred rows, some of them labelled wrongly, tells good settings from bad ones only roughly:
-the best of nine is often the luckiest. How likely the same labels are tells more, since every row says how sure a trial was. But
-a loss need not make probabilities that mean something. So the score has the first word, and the likelihood decides between
-trials that the score cannot tell apart.
+the best of nine is often the luckiest. How likely the same labels are tells more of networks that learn wrong labels by heart,
+since these are sure of what is wrong. But a loss need not make probabilities that mean something. So the score has the first
+word, and the likelihood decides between trials that the score cannot tell apart.
 
 Reference: Breiman et al. 1984, for the rule of one standard error.
 """
@@ -78,8 +78,8 @@ def best_first(merits: Sequence[Merit]) -> list[int]:
 def may_be_best(merits: Sequence[Merit]) -> list[int]:
     """Return the places of trials that may be the best of all when others are added to them.
 
-    A trial that the likelihood put second may become the best when a further one raises the highest score; never one that is
-    behind another in both.
+    A trial that the likelihood put second may become the best when a further one raises the highest score, or has no likelihood;
+    never one that is behind another in both.
 
     Args:
         merits: One for each trial.
@@ -92,11 +92,15 @@ def may_be_best(merits: Sequence[Merit]) -> list[int]:
     """
     found: list[int] = []
     for place in best_first(merits):
-        if not any(_is_behind(merits[place], merits[better]) for better in found):
+        if not any(_is_behind(place, other, merits) for other in found):
             found.append(place)
     return sorted(found)
 
 
-def _is_behind(one: Merit, other: Merit) -> bool:
-    """Return whether a trial is no better than another in anything."""
-    return not (one.score > other.score or one.likelihood > other.likelihood)
+def _is_behind(place: int, other: int, merits: Sequence[Merit]) -> bool:
+    """Return whether a trial is behind another by likelihood and score, and by the score alone, should that decide."""
+    one, better = merits[place], merits[other]
+    if not math.isfinite(one.score):
+        return True
+    by_score = one.score < better.score or (one.score == better.score and other < place)
+    return by_score and not one.likelihood > better.likelihood

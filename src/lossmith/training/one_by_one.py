@@ -125,6 +125,9 @@ class _Lone:
             known: dict[str, Any] = torch.load(self._file, map_location="cpu", weights_only=True)
         except (OSError, RuntimeError, EOFError, ValueError, UnpicklingError):  # not there, or cut short
             return None
+        if "merit" not in known:  # of an earlier version
+            score = known.pop("score", None)
+            known["merit"] = None if score is None else tuple(Merit(score))
         return known
 
     def _write(self, state: dict[str, Any]) -> None:

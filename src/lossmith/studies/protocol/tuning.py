@@ -1,6 +1,6 @@
 """Which trial of a cell counts, and what is tried beyond those that were drawn."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lossmith.objectives.ranges import Range
@@ -35,7 +35,7 @@ def best_trial(trials: Sequence[Stored]) -> Stored:
     Returns:
         One of them.
     """
-    finished = sorted((trial for trial in trials if not trial["stopped"]), key=_simplest_first)
+    finished = _simplest_first(trial for trial in trials if not trial["stopped"])
     return finished[best_first([merit_of_stored(trial) for trial in finished])[0]]
 
 
@@ -48,12 +48,14 @@ def trials_that_may_count(trials: Sequence[Stored]) -> list[Stored]:
     Returns:
         Some of them, the best among them.
     """
-    finished = sorted(trials, key=_simplest_first)
+    finished = _simplest_first(trials)
     return [finished[place] for place in may_be_best([merit_of_stored(trial) for trial in finished])]
 
 
-def _simplest_first(trial: Stored) -> tuple[float, float, int, str]:
-    return trial["learning_rate"], trial["weight_decay"], trial["epochs"], trial["parameters"]
+def _simplest_first(trials: Iterable[Stored]) -> list[Stored]:
+    """Return trials by rate, decay and epochs, and where these are the same in an order that is always the same."""
+    ordered = sorted(trials, key=lambda trial: str(trial["parameters"]), reverse=True)
+    return sorted(ordered, key=lambda trial: (trial["learning_rate"], trial["weight_decay"], trial["epochs"]))
 
 
 def edge_runs(settings: Settings, cell: Cell, trials: Sequence[Stored]) -> list[Run]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from lossmith.studies.references.families import Family, Place
 from lossmith.studies.references.predictions import FittedModel, fitted_model
-from lossmith.training.merit import Merit, best_first
+from lossmith.training.merit import Merit, best_first, may_be_best
 
 __all__ = ["Chosen", "Clock", "Judge", "Labels", "choose"]
 
@@ -84,7 +84,8 @@ def choose(family: Family, labels: Labels, judge: Judge, clock: Clock) -> Chosen
     search.run(family.near(search.best()[0]))
     if many:
         whole.run(search.best(_FINALISTS))
-    return Chosen(whole.model, family.setting(whole.best()[0]), search.in_time and whole.in_time)
+    (best,) = whole.best()
+    return Chosen(whole.models[best], family.setting(best), search.in_time and whole.in_time)
 
 
 @dataclass
@@ -98,6 +99,7 @@ class _Trials:
     step: int = 1
     """From one validation row that is used to the next."""
     merits: dict[Place, Merit] = field(default_factory=dict)
+    models: dict[Place, FittedModel] = field(default_factory=dict)
     in_time: bool = True
 
     def fit(self, place: Place) -> FittedModel:
@@ -106,7 +108,7 @@ class _Trials:
         return fitted_model(estimator, self.family.view.train[: len(labels.train)], labels.train, labels.num_classes)
 
     def run(self, places: Iterable[Place]) -> None:
-        """Try the places that have not been tried, while there is time, and keep the model of the best of all."""
+        """Try the places that have not been tried, while there is time, and keep the models that may be the best of all."""
         for place in places:
             if place in self.merits:
                 continue
@@ -115,8 +117,10 @@ class _Trials:
                 return
             model = self.fit(place)
             self.merits[place] = self.judge(model, self.family.view.validation[:: self.step], self.labels.validation)
-            if self.best()[0] == place:
-                self.model = model
+            # Which is the best of them may change when a further one raises the highest score.
+            tried = sorted({*self.models, place})
+            kept = may_be_best([self.merits[other] for other in tried])
+            self.models = {tried[at]: {**self.models, place: model}[tried[at]] for at in kept}
 
     def best(self, number: int = 1) -> list[Place]:
         """Return the best places, and of equally good ones the simplest."""
