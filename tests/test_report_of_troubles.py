@@ -7,7 +7,9 @@ import pytest
 from fake_study import NOISE, TEN_LOSSES, FakeStudy, full_study, troubled_study
 from lossmith.report.sections.learning_curves import _of_one_length
 from lossmith.report.sections.learning_rates import running_mean
+from lossmith.report.sections.protocol import protocol
 from lossmith.report.study_page import render_report, write_report
+from lossmith.report.subject import Subject
 from lossmith.report.table_cells import reference_cells, table_cells
 from lossmith.statistics.differences.overlapping import Overlap
 from lossmith.studies.luck_of_rows import luck_of_rows
@@ -127,6 +129,19 @@ def test_many_losses_have_a_panel_each(phone):
     assert len({round(box["x"]) for box in boxes}) == 2  # two columns on a phone
     ticks = shown.first.locator("svg text").first
     assert ticks.evaluate("each => each.getBoundingClientRect().height") > 9
+
+
+def test_how_trials_were_stopped_and_chosen_in_words(tmp_path):
+    study = full_study(tmp_path)
+    study.trials["epoch"] = np.where(study.trials["stopped"], 4, 12)
+    decides = "within one standard error of the best, the one counts by which the labels are likeliest"
+    text = " ".join(protocol(Subject(study)))
+    assert "All trials trained for 4 epochs." in text
+    assert decides not in text  # of a study of an earlier version no likelihood is known
+    study.trials["validation_likelihood"] = -0.5
+    assert decides in " ".join(protocol(Subject(study)))
+    study.trials = study.trials.drop(columns="epoch")
+    assert "All trials trained for a part of the epochs." in " ".join(protocol(Subject(study)))
 
 
 def test_what_was_run_in_words(opened, study):
