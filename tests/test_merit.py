@@ -8,15 +8,16 @@ from hypothesis import strategies as some
 from lossmith.training.merit import NO_MERIT, Merit, best_first, may_be_best, ranks
 
 SHARES = some.integers(0, 10).map(lambda tenths: tenths / 10)
-MERITS = some.builds(Merit, SHARES, some.just(0.15), some.integers(-8, 0).map(float))
+GAPS = some.sampled_from((0.0, 0.5, 20.0))
+MERITS = some.builds(Merit, SHARES, some.just(0.15), some.integers(-8, 0).map(float), GAPS)
 
 
 @given(some.lists(MERITS, min_size=1, max_size=8))
-def test_the_first_is_near_the_highest_score_and_the_likeliest_of_those(merits):
+def test_the_first_is_near_the_highest_score_and_worth_most_of_those(merits):
     best = merits[best_first(merits)[0]]
     near = [merit for merit in merits if merit.score >= max(merits).score - 0.15]
     assert best in near
-    assert best.likelihood == max(merit.likelihood for merit in near)
+    assert best.worth == max(merit.worth for merit in near)
 
 
 @given(some.lists(MERITS, min_size=1, max_size=6), some.lists(MERITS, max_size=4))
@@ -47,3 +48,11 @@ def test_without_a_likelihood_the_score_counts_and_trials_that_diverged_are_last
     assert may_be_best(merits) == [2]
     assert best_first([NO_MERIT, NO_MERIT]) == [0, 1]
     assert best_first([]) == []
+
+
+def test_of_equally_likely_trials_the_one_that_learnt_less_by_heart_is_taken():
+    alike = Merit(0.8, 0.04, -0.7)
+    assert best_first([alike.beside(1.0, 0.8), alike.beside(0.85, 0.8)]) == [1, 0]
+    assert alike.beside(0.7, 0.8) == alike == alike.beside(math.nan, 0.8)  # nothing by heart, or nobody knows
+    likelier = Merit(0.8, 0.04, -0.6)
+    assert best_first([alike.beside(0.8, 0.8), likelier.beside(1.0, 0.8)]) == [1, 0]

@@ -6,10 +6,13 @@ import pandas as pd
 from lossmith.statistics.summary import SHARES_RIGHT, is_higher_better
 from lossmith.training.merit import Merit, ranks
 
-__all__ = ["finished_trials", "is_near_best", "placed", "score_error", "usable_trials"]
+__all__ = ["BESIDE_SCORES", "finished_trials", "is_near_best", "placed", "score_error", "usable_trials"]
 
 CELL = ["loss", "noise", "seed"]
 """The columns that tell a cell, whose trials differ in their settings only."""
+
+BESIDE_SCORES = ("validation_error", "validation_likelihood", "train_accuracy", "validation_accuracy")
+"""The columns that decide between trials with about the same score: see :class:`lossmith.training.merit.Merit`."""
 
 _DEFAULTS = {
     "learning_rate": np.nan,
@@ -34,7 +37,8 @@ def usable_trials(trials: pd.DataFrame, metric: str = "accuracy") -> pd.DataFram
 
     Returns:
         ``loss``, ``noise``, ``seed``, ``learning_rate``, ``weight_decay``, ``weight``, ``stopped``, ``counts``, ``diverged``,
-        ``score``, ``error`` and ``likelihood`` (NaN where nobody knows), ``value``, and ``place``: see :func:`placed`.
+        ``score``, what else tells trials apart (:data:`BESIDE_SCORES`, NaN where nobody knows), ``value``, and ``place``: see
+        :func:`placed`.
 
     Raises:
         ValueError: If a column is missing that nothing can stand for.
@@ -47,8 +51,8 @@ def usable_trials(trials: pd.DataFrame, metric: str = "accuracy") -> pd.DataFram
     columns = {name: trials.get(name, pd.Series(default, trials.index)) for name, default in _DEFAULTS.items()}
     frame = trials[CELL].assign(**columns).astype({"stopped": bool, "counts": bool, "diverged": bool, "weight": float})
     frame["score"] = trials[score].astype(float).fillna(-np.inf)
-    for name in ("error", "likelihood"):
-        frame[name] = trials.get(f"validation_{name}", pd.Series(np.nan, trials.index)).astype(float)
+    for name in BESIDE_SCORES:
+        frame[name] = trials.get(name, pd.Series(np.nan, trials.index)).astype(float)
     frame["value"] = trials[metric].astype(float).replace([np.inf, -np.inf], np.nan)
     worst = frame.groupby(["noise", "seed"])["value"].transform("min" if is_higher_better(metric) else "max")
     return placed(frame.assign(value=frame["value"].fillna(0.0 if metric in SHARES_RIGHT else worst)))
@@ -64,8 +68,9 @@ def placed(frame: pd.DataFrame) -> pd.DataFrame:
         The same rows; a place is 0 for the best by its validation rows, less for others, and alike for equals.
     """
     scores = frame["score"].where(~frame["diverged"] & ~frame["stopped"])
-    merits = pd.Series([Merit(*each) for each in zip(scores, frame["error"], frame["likelihood"], strict=True)], frame.index)
-    by_cell = merits.groupby([frame[name] for name in CELL])
+    told = zip(scores, *(frame[name] for name in BESIDE_SCORES), strict=True)
+    merits = [Merit(score, error, likelihood).beside(*shares) for score, error, likelihood, *shares in told]
+    by_cell = pd.Series(merits, frame.index).groupby([frame[name] for name in CELL])
     return frame.assign(place=-by_cell.transform(lambda cell: ranks(list(cell))).astype(float))
 
 

@@ -108,7 +108,7 @@ def validation_measures(metric: str, trained: Trained, labels: np.ndarray) -> di
         return dict.fromkeys((*OF_MERIT, "commonest_predicted"), math.nan)
     predicted = np.bincount(probabilities.argmax(1))
     merit = merit_of(metric, probabilities, labels)
-    return {**dict(zip(OF_MERIT, merit, strict=True)), "commonest_predicted": float(predicted.max() / len(labels))}
+    return {**dict(zip(OF_MERIT, merit[:3], strict=True)), "commonest_predicted": float(predicted.max() / len(labels))}
 
 
 def score_of(metric: str, probabilities: np.ndarray, labels: np.ndarray) -> float:
@@ -166,7 +166,10 @@ def merit_of(metric: str, probabilities: np.ndarray, labels: np.ndarray) -> Meri
 
 def merit_of_stored(run: Mapping[str, Any]) -> Merit:
     """Return the merit of a run as the file of a study has it: one of earlier versions has no likelihood."""
-    return NO_MERIT if run["diverged"] else Merit(*(float(run.get(name, math.nan)) for name in OF_MERIT))
+    if run["diverged"]:
+        return NO_MERIT
+    merit = Merit(*(float(run.get(name, math.nan)) for name in OF_MERIT))
+    return merit.beside(*(float(run.get(name, math.nan)) for name in ("train_accuracy", "validation_accuracy")))
 
 
 _SCORES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {

@@ -3,7 +3,8 @@
 A share of right predictions on a few hundred rows, some of them labelled wrongly, tells good settings from bad ones only roughly:
 the best of nine is often the luckiest. How likely the same labels are tells more of networks that learn wrong labels by heart,
 since these are sure of what is wrong. But a loss need not make probabilities that mean something. So the score has the first
-word, and the likelihood decides between trials that the score cannot tell apart.
+word, and the likelihood decides between trials that the score cannot tell apart. It, too, has luck in it: of trials that are
+about as likely the one is taken that has learnt less by heart.
 
 Reference: Breiman et al. 1984, for the rule of one standard error.
 """
@@ -15,6 +16,10 @@ from typing import NamedTuple
 __all__ = ["NO_MERIT", "Merit", "best_first", "may_be_best", "ranks"]
 
 
+GAP = 0.1
+"""Nats that a training accuracy costs which is 1 above that of validation rows (``python -m evidence.choice``)."""
+
+
 class Merit(NamedTuple):
     """What validation rows say of a trial."""
 
@@ -24,6 +29,29 @@ class Merit(NamedTuple):
     """The standard error of the score."""
     likelihood: float = math.nan
     """How likely the labels are, which decides between trials whose scores are an error apart at most; NaN where nobody knows."""
+    by_heart: float = 0.0
+    """By how much more of the training rows than of the validation rows the trial predicts as they are labelled."""
+
+    @property
+    def worth(self) -> float:
+        """What decides between trials whose scores are near: the likelihood, less what was learnt by heart."""
+        return self.likelihood - GAP * self.by_heart
+
+    def beside(self, train_accuracy: float, validation_accuracy: float) -> "Merit":
+        """Return the merit of a trial of which also the training rows are known.
+
+        Args:
+            train_accuracy: The share of training labels that it predicts, right or wrong as they are; NaN where nobody knows.
+            validation_accuracy: The same of validation rows.
+
+        Returns:
+            The same merit, with what was learnt by heart.
+
+        >>> round(Merit(0.8, 0.04, -0.7).beside(1.0, 0.8).worth, 4)
+        -0.72
+        """
+        more = train_accuracy - validation_accuracy
+        return self._replace(by_heart=max(more, 0.0) if math.isfinite(more) else 0.0)
 
 
 NO_MERIT = Merit(math.nan)
@@ -33,7 +61,7 @@ NO_MERIT = Merit(math.nan)
 def ranks(merits: Sequence[Merit]) -> list[int]:
     """Return how many better kinds of trials there are for each: 0 for the best, and the same number for equals.
 
-    First come those whose score is within one standard error of the highest, by their likelihood, then all others by their score,
+    First come those whose score is within one standard error of the highest, by their worth, then all others by their score,
     and those without a score last. Where a likelihood is not known the score alone counts.
 
     Args:
@@ -53,7 +81,7 @@ def ranks(merits: Sequence[Merit]) -> list[int]:
         if not math.isfinite(merit.score):
             return 2, 0.0
         is_near = tells_more and merit.score >= best.score - best.error
-        return (0, -merit.likelihood) if is_near else (1, -merit.score)
+        return (0, -merit.worth) if is_near else (1, -merit.score)
 
     keys = [key(merit) for merit in merits]
     numbers = {each: number for number, each in enumerate(sorted(set(keys)))}
@@ -78,7 +106,7 @@ def best_first(merits: Sequence[Merit]) -> list[int]:
 def may_be_best(merits: Sequence[Merit]) -> list[int]:
     """Return the places of trials that may be the best of all when others are added to them.
 
-    A trial that the likelihood put second may become the best when a further one raises the highest score, or has no likelihood;
+    A trial whose worth put it second may become the best when a further one raises the highest score, or has no likelihood;
     never one that is behind another in both.
 
     Args:
@@ -98,9 +126,9 @@ def may_be_best(merits: Sequence[Merit]) -> list[int]:
 
 
 def _is_behind(place: int, other: int, merits: Sequence[Merit]) -> bool:
-    """Return whether a trial is behind another by likelihood and score, and by the score alone, should that decide."""
+    """Return whether a trial is behind another by worth and score, and by the score alone, should that decide."""
     one, better = merits[place], merits[other]
     if not math.isfinite(one.score):
         return True
     by_score = one.score < better.score or (one.score == better.score and other < place)
-    return by_score and not one.likelihood > better.likelihood
+    return by_score and not one.worth > better.worth
