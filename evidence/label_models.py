@@ -80,7 +80,7 @@ class Networks:
         job = Job(Run("ce", "none", seed, rate, decay), make_objective("ce"), labels[is_kept], labels[:0])
         with closing(train_all([job], part, recipe, workers=1)) as results:
             predicted = next(results).test_probabilities.argmax(1)
-        return float(np.mean(predicted == data.labels[data.test].numpy()))
+        return float(np.mean(predicted == _truth(data)))
 
     def _trained(self, data: PreparedData, labels: Tensor, seed: int) -> CrossValidation:
         return CrossValidation(data, data.train, labels, self.model, epochs=self.epochs, seed=seed)
@@ -106,7 +106,13 @@ class Classical:
         """Return the accuracy of the first model."""
         model = next(iter(_models(data, seed).values()))
         _fit(model, _matrix(data, data.train[is_kept]), labels[is_kept].numpy())
-        return float(np.mean(model.predict(_matrix(data, data.test)) == data.labels[data.test].numpy()))
+        return float(np.mean(model.predict(_matrix(data, data.test)) == _truth(data)))
+
+
+def _truth(data: PreparedData) -> np.ndarray:
+    """Return the classes of the test rows."""
+    labels: np.ndarray = (data.labels if data.true_labels is None else data.true_labels)[data.test].numpy()
+    return labels
 
 
 def _models(data: PreparedData, seed: int) -> Mapping[str, Any]:
