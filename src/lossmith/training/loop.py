@@ -244,8 +244,7 @@ class Training:
         found = [NO_MERIT] * len(self.jobs)
         labels = self.answers.validation.cpu().numpy()
         for row, (run, probabilities) in enumerate(zip(self.active, self._validation(self.active), strict=True)):
-            shares = (self.records[run].share(name) for name in ("train_accuracy", "validation_accuracy"))
-            found[run] = judge(probabilities, labels[row]).beside(*shares)
+            found[run] = judge(probabilities, labels[row]).beside(*self.records[run].accuracies())
         return found
 
     def stop(self, stands_for: Sequence[float]) -> None:

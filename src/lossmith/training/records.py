@@ -32,16 +32,11 @@ class Record:
     stopped: bool = False
     stands_for: float = 1.0
 
-    def share(self, name: str) -> float:
-        """Return what a curve shows at the epoch that counts; NaN before training.
-
-        Args:
-            name: Of the curve.
-
-        Returns:
-            A share.
-        """
-        return self.curves[name][self.epoch - 1] if self.epoch else math.nan
+    def accuracies(self) -> tuple[float, float]:
+        """Return the accuracy on training and on validation labels at the epoch that counts; NaN before training."""
+        if not self.epoch:
+            return math.nan, math.nan
+        return self.curves["train_accuracy"][self.epoch - 1], self.curves["validation_accuracy"][self.epoch - 1]
 
     def padded(self, epochs: int) -> dict[str, list[float]]:
         """Return the curves with NaN for the epochs after the run had stopped.

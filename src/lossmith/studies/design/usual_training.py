@@ -66,8 +66,8 @@ USUAL = Habit()
 HABITS: dict[str, Habit] = {
     # Decays up to 60: with many wrong labels cross-entropy needs them, and a range that ends at 1 makes other losses look better.
     "tabular": Habit("adamw", epochs=1.5, rates=(3e-4, 2e-2), decays=(0.03, 60.0), untuned_decay=0.03),
-    # Large decays keep it from learning wrong labels by heart: n-grams tell any text from all others.
-    "bag": Habit("adamw", epochs=0.6, rates=(5e-4, 2e-2), decays=(0.1, 50.0)),
+    # Large decays keep it from learning wrong labels by heart: n-grams tell any text from all others. Below 1 they are like none.
+    "bag": Habit("adamw", epochs=0.6, rates=(5e-4, 2e-2), decays=(1.0, 20.0)),
     # Its best decay is near 1 for clean labels, and twenty times as large where labels are wrong and classes few.
     "hidden": Habit("adamw", rates=(3e-4, 1e-2), decays=(0.3, 40.0)),
     # Few epochs from weights that know a language already, small steps that begin smaller still: Devlin et al. 2019.
