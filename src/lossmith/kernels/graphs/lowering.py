@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
+from lossmith.kernels.graphs.reductions import is_row
+from lossmith.kernels.graphs.subsets import absence
 from lossmith.kernels.row_operations import call_of, seen_through
 from lossmith.kernels.symbols import Input, Operation, Recording, Symbol, UntraceableError
 from lossmith.kernels.traced import LOGITS, TARGET
-from lossmith.kernels.triton.subsets import absence
-from lossmith.kernels.triton.walks import is_row
 from lossmith.numerics.normalizer import MARGIN
 
 __all__ = ["lowered", "softmax_of"]

@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
+from lossmith.kernels.graphs.subsets import slope_of_absence
 from lossmith.kernels.row_operations import call_of, is_row, seen_through
 from lossmith.kernels.symbols import Input, Operation, Recording, Symbol, UntraceableError, inputs_of
 from lossmith.kernels.traced import LOGITS
-from lossmith.kernels.triton.subsets import slope_of_absence
 from lossmith.numerics.tempered import escort_pullback, power
 
 __all__ = ["gradient_of"]

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import torch
 
 from lossmith.kernels.formula import Formula
+from lossmith.kernels.graphs.derivatives import gradient_of
+from lossmith.kernels.graphs.lowering import lowered
+from lossmith.kernels.graphs.numbers import Decisions, Numbers
+from lossmith.kernels.graphs.parameters import numbers_of, structure_of, with_numbers
 from lossmith.kernels.row_operations import seen_through
 from lossmith.kernels.symbols import Input, Operation, Recording, Symbol, UntraceableError, inputs_of
 from lossmith.kernels.traced import CLASSES, FACTORS, LOGITS, TARGET
-from lossmith.kernels.triton.derivatives import gradient_of
-from lossmith.kernels.triton.lowering import lowered
-from lossmith.kernels.triton.numbers import Decisions, Numbers
-from lossmith.kernels.triton.parameters import numbers_of, structure_of, with_numbers
 
 __all__ = ["Graphs", "graphs_of"]
 
