@@ -144,7 +144,7 @@ def test_the_library_is_right_without_the_fast_kernels(tmp_path):
         ignore=shutil.ignore_patterns("cpu", "graphs", "native", "triton", "__pycache__"),
     )
     assert not (tmp_path / "lossmith" / "kernels" / "cpu").exists()
-    assert smoke(tmp_path) == smoke()
+    assert smoke(tmp_path, LOSSMITH_KERNELS="auto") == smoke()
 
 
 def test_the_reference_and_absent_probes_can_be_asked_for():

@@ -15,7 +15,7 @@ FUNCTION_NAMES = ("loss_alone", "loss_and_gradient")
 NUMBER = {torch.float32: "float", torch.float64: "double"}
 TARGETS = {False: "const int64_t *target", True: "const number *target"}
 ARGUMENTS = (
-    "const number *logits, {target}, const double *numbers, int64_t rows, int64_t classes, "
+    "const number *logits, {target}, const double *numbers, int64_t rows, int64_t {classes}, "
     "double share, number *losses, number *total, number *gradient"
 )
 ROW = {
@@ -35,25 +35,29 @@ def _arithmetic() -> str:
     return (files("lossmith.kernels.native") / "arithmetic.h").read_text()
 
 
-def printed_program(graphs: Graphs, precision: torch.dtype) -> str:
+def printed_program(graphs: Graphs, precision: torch.dtype, classes: int | None = None) -> str:
     """Print the functions for a formula: the losses of rows or their sum times a share, and the gradient of that.
 
     Args:
         graphs: Loss and gradient, in double precision.
         precision: That of the logits, and of the result.
+        classes: How many classes there are, if the program is to be for this number alone.
 
     Returns:
         The text of a file of C.
     """
-    functions = [_function(graphs, name, has_gradient=name == "loss_and_gradient") for name in FUNCTION_NAMES]
+    functions = [_function(graphs, name, classes) for name in FUNCTION_NAMES]
     return "\n".join([_arithmetic(), f"typedef {NUMBER[precision]} number;\n", *functions])
 
 
-def _function(graphs: Graphs, name: str, *, has_gradient: bool) -> str:
+def _function(graphs: Graphs, name: str, classes: int | None) -> str:
     """A function returns 0, or 1 where a class index is out of range, or 2 where there is no memory."""
+    has_gradient = name == "loss_and_gradient"
     row = row_statements(graphs, has_gradient=has_gradient)
+    arguments = ARGUMENTS.format(target=TARGETS[graphs.has_factors], classes="classes" if classes is None else "known")
     lines = [
-        f"int {name}({ARGUMENTS.format(target=TARGETS[graphs.has_factors])}) {{",
+        f"int {name}({arguments}) {{",
+        *([] if classes is None else [f"    enum {{ classes = {classes} }};"]),
         *(f"    const double n{place} = numbers[{place}];" for place in range(len(graphs.numbers))),
         f"    double *buffers = {f'malloc({row.buffers} * classes * sizeof(double))' if row.buffers else 'NULL'};",
         *(["    if (!buffers) return 2;"] if row.buffers else []),
