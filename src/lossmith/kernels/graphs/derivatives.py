@@ -138,7 +138,7 @@ def _tempered_probs(pull: Any, probs: Any, logits: Any, t: Any) -> Any:
 
 
 def _absence(pull: Any, _: Any, values: Any, index: Any, k: int, scale: Any) -> Any:
-    return pull * slope_of_absence(values, index, k, scale)
+    return slope_of_absence(values, index, k, scale, pull)
 
 
 def _sign(x: Any) -> Any:

@@ -103,21 +103,21 @@ def absence(values: Any, index: Any, k: int, scale: Any) -> Any:
     return (split.tops[-1] - values.gather(1, index)) / scale + torch.log(totals[0] / totals[1]) + split.nothing
 
 
-def slope_of_absence(values: Any, index: Any, k: int, scale: Any) -> Any:
-    """Return the gradient of :func:`absence` with respect to the scores, a row.
+def slope_of_absence(values: Any, index: Any, k: int, scale: Any, pull: Any) -> Any:
+    """Return the gradient of :func:`absence` with respect to the scores, a row, times a number.
 
     The probability of one of the rest is a polynomial in its weight, and the k largest lose what they are more often absent from
     k - 1 than from k.
     """
     split = _split(values, index, k, scale)
-    totals = [*_totals(split), 0.0]
+    totals, factor = [*_totals(split), 0.0], pull / scale
     slope: Any = 0.0
     for m in range(k, 0, -1):
-        coefficient = (-1.0) ** (m - 1) * (totals[m] / totals[0] - totals[m + 1] / totals[1])
+        coefficient = (-1.0) ** (m - 1) * factor * (totals[m] / totals[0] - totals[m + 1] / totals[1])
         slope = (slope + coefficient) * split.weights
     for place, entry in zip(split.places, _slopes_of_top(split, totals), strict=True):
-        slope = slope.scatter(1, place, entry)
-    return (slope / scale).scatter(1, index, -1 / scale)
+        slope = slope.scatter(1, place, entry * factor)
+    return slope.scatter(1, index, -factor)
 
 
 def _slopes_of_top(split: _Split, totals: list[Any]) -> list[Any]:

@@ -118,3 +118,42 @@ static inline double rounding_of(double first, double second, double third) {
 /* Sigmoid and softplus of a sum of which the second part is small. */
 static inline double sigmoid_of_two(double high, double low) { return sigmoid_of(high) * (1.0 + sigmoid_of(-high) * low); }
 static inline double softplus_of_two(double high, double low) { return softplus_of(high) + sigmoid_of(high) * low; }
+
+/* Powers of numbers >= 0 by a logarithm lose no digit that single precision has. */
+static inline double power_in_single(double x, double exponent) {
+    double value = exp_of(exponent * log_of(x));
+    return exponent == 0.0 ? 1.0 : value;
+}
+
+/* The largest number of a row, and where it is first; NaN is never the largest. */
+static inline double top_of(const double *restrict x, int64_t n) {
+    double height = -INFINITY;
+    #pragma omp simd reduction(max:height)
+    for (int64_t j = 0; j < n; j++) height = x[j] > height ? x[j] : height;
+    return height;
+}
+
+static inline int64_t place_of(const double *restrict x, int64_t n, double height) {
+    int64_t place = n;
+    #pragma omp simd reduction(min:place)
+    for (int64_t j = 0; j < n; j++) {
+        const int64_t here = x[j] == height ? j : n;
+        place = here < place ? here : place;
+    }
+    return place < n ? place : 0;
+}
+
+/* The k largest of a row, descending, which are replaced by -inf one after the other: by the maxima of blocks. */
+#define BLOCK 32
+static inline void split_largest(double *restrict x, int64_t n, int k, double *restrict tops, double *heights, int64_t *places) {
+    const int64_t blocks = (n + BLOCK - 1) / BLOCK;
+    for (int64_t b = 0; b + 1 < blocks; b++) tops[b] = top_of(x + b * BLOCK, BLOCK);
+    tops[blocks - 1] = top_of(x + (blocks - 1) * BLOCK, n - (blocks - 1) * BLOCK);
+    for (int i = 0; i < k; i++) {
+        heights[i] = top_of(tops, blocks);
+        const int64_t b = place_of(tops, blocks, heights[i]), size = b + 1 < blocks ? BLOCK : n - b * BLOCK;
+        places[i] = b * BLOCK + place_of(x + b * BLOCK, size, heights[i]);
+        x[places[i]] = -INFINITY;
+        tops[b] = top_of(x + b * BLOCK, size);
+    }
+}

@@ -13,6 +13,7 @@ __all__ = ["FUNCTION_NAMES", "printed_program"]
 FUNCTION_NAMES = ("loss_alone", "loss_and_gradient")
 """The functions of a program."""
 NUMBER = {torch.float32: "float", torch.float64: "double"}
+POWER = {torch.float32: "power_in_single", torch.float64: "pow"}
 TARGETS = {False: "const int64_t *target", True: "const number *target"}
 ARGUMENTS = (
     "const number *logits, {target}, const double *numbers, int64_t rows, int64_t {classes}, "
@@ -47,7 +48,8 @@ def printed_program(graphs: Graphs, precision: torch.dtype, classes: int | None 
         The text of a file of C.
     """
     functions = [_function(graphs, name, classes) for name in FUNCTION_NAMES]
-    return "\n".join([_arithmetic(), f"typedef {NUMBER[precision]} number;\n", *functions])
+    head = [f"typedef {NUMBER[precision]} number;", f"#define power_of {POWER[precision]}", ""]
+    return "\n".join([_arithmetic(), *head, *functions])
 
 
 def _function(graphs: Graphs, name: str, classes: int | None) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from lossmith.kernels.graphs.recorded import Graphs
 from lossmith.kernels.graphs.reductions import REDUCTIONS, identity_of, is_row, level_of, numbers_within, reductions_in
 from lossmith.kernels.row_operations import seen_through
-from lossmith.kernels.symbols import Input, Operation, UntraceableError
+from lossmith.kernels.symbols import Input, Operation, UntraceableError, inputs_of
 from lossmith.kernels.traced import FACTORS, LOGITS, TARGET
 
 __all__ = ["Printer", "row_statements"]
@@ -25,7 +25,7 @@ FUNCTIONS = {
     "expm1": "expm1_of",
     "log": "log_of",
     "log1p": "log1p_of",
-    "pow": "pow",
+    "pow": "power_of",
     "sigmoid": "sigmoid_of",
     "sin": "sin",
     "softplus": "softplus_of",
@@ -93,14 +93,22 @@ class Printer:
         self._is_whole = True
         roots = [graphs.loss, graphs.gradient] if has_gradient else [graphs.loss]
         self._reductions = [each for root in roots for each in reductions_in(root)]
+        self._without_top = {each.arguments[0]: each for root in roots for each in _rows_without_top(root)}
         self.add(f"const double loss = {self.text(graphs.loss)};")
         if has_gradient:
             self._print_gradient(graphs.gradient)
 
     def _print_gradient(self, gradient: Any) -> None:
-        self._prepare([gradient])
+        """Print the gradient; single entries that differ from the rest are written after it."""
+        row, puts = seen_through(gradient), []
+        while isinstance(row, Operation) and row.name == "put" and is_row(row.arguments[0]) and not is_row(row.arguments[2]):
+            row, *entry = map(seen_through, row.arguments)
+            puts.append(entry)
+        self._prepare([row, *(part for entry in puts for part in entry)])
         with self._walk():
-            self.add(f"g[j] = (number)({self.text(gradient)} * share);")
+            self.add(f"g[j] = (number)({self.text(row)} * share);")
+        for place, value in reversed(puts):
+            self.add(f"g[{self.text(place)}] = (number)({self.text(value)} * share);")
 
     def add(self, *lines: str) -> None:
         """Add lines at the present depth."""
@@ -212,9 +220,15 @@ class Printer:
         known: dict[Any, int] = {}
         level = level_of(value, known)
         same = [each for each in (value, *self._reductions) if level_of(each, known) == level and self._is_open(each)]
+        self._prepare(each.arguments[0] for each in same)
+        for row in {each.arguments[0]: None for each in same if each.name != "total"}:
+            if self._next_row(row) is not None and ("top_height", row) not in self._names:
+                self._split_largest(row)
+        same = [each for each in same if self._is_open(each)]
+        if not same:
+            return
         totals = {identity_of(each): each.arguments[0] for each in same if each.name == "total"}
         tops = {each.arguments[0]: self._new_name() for each in same if each.name != "total"}
-        self._prepare([*totals.values(), *tops])
         for identity in totals:
             self._names[identity] = self._new_name()
             self.add(f"double {self._names[identity]} = 0.0;")
@@ -227,6 +241,32 @@ class Printer:
                 entry = self.text(row)
                 self.add(f"{name}h = {entry} > {name}h ? {entry} : {name}h;")
         self._places(tops)
+
+    def _split_largest(self, row: Any) -> None:
+        """Print the search for the largest numbers one after the other, which leaves a row without them."""
+        rows = [row]
+        while (following := self._next_row(rows[-1])) is not None:
+            rows.append(following)
+        name, buffer, maxima = self._new_name(), f"b{self.buffers}", f"b{self.buffers + 1}"
+        self.buffers += 2
+        with self._walk():
+            self.add(f"{buffer}[j] = {self.text(row)};")
+        count = len(rows)
+        self.add(
+            f"double {name}h[{count}];",
+            f"int64_t {name}p[{count}];",
+            f"split_largest({buffer}, classes, {count}, {maxima}, {name}h, {name}p);",
+        )
+        for i, each in enumerate(rows):
+            self._names["top_height", each], self._names["top_place", each] = f"{name}h[{i}]", f"{name}p[{i}]"
+        if rows[-1] in self._without_top:
+            self._stored[self._without_top[rows[-1]]] = buffer
+
+    def _next_row(self, row: Any) -> Operation | None:
+        """Return a row without its largest number if the largest of that is asked for, and nothing but such."""
+        following = self._without_top.get(row)
+        has_peak = any(self._asks_for(each, "peak_height", "peak_place", "peak_rest") for each in (row, following))
+        return following if self._asks_for(following, "top_height", "top_place") and not has_peak else None
 
     def _is_open(self, value: Operation) -> bool:
         return value.name not in ("take", "tempered_peak") and identity_of(value) not in self._names
@@ -296,6 +336,23 @@ class Printer:
         self._depth -= 1
         self.add("}")
         self._names[identity_of(node)] = name
+
+
+def _rows_without_top(root: Any) -> list[Operation]:
+    """Return all rows that are others with -inf at the place of their largest number."""
+    found: dict[Operation, None] = {}
+    seen, waiting = set(), [root]
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, Operation) or node in seen:
+            continue
+        seen.add(node)
+        waiting += inputs_of(node)
+        if node.name == "put" and node.arguments[2] == -math.inf:
+            row, place = node.arguments[:2]
+            if isinstance(place, Operation) and place.name == "top_place" and place.arguments[0] is row:
+                found[node] = None
+    return list(found)
 
 
 def _key(value: Operation) -> Hashable:
