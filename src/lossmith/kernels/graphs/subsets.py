@@ -9,12 +9,34 @@ from typing import Any, NamedTuple
 
 import torch
 
-from lossmith.kernels.symbols import UntraceableError
+from lossmith.kernels.row_operations import Call, call_of
+from lossmith.kernels.symbols import Operation, Recording, UntraceableError
 
-__all__ = ["absence", "slope_of_absence"]
+__all__ = ["absence", "absence_of_all", "call_in", "parts_of_all", "slope_of_absence"]
 
 # Power sums lose up to k bits; see kernels/cpu/weight_powers.py.
 MOST_CHOSEN = {torch.float32: 6, torch.float64: 8}
+
+# The score of a class that is not possible, far enough from infinity to be divided by a scale.
+IMPOSSIBLE = -1e300
+
+
+def call_in(recording: Recording, operation: Operation) -> Call:
+    """Return an operation as something on rows, where a recording may know more of subsets than others do.
+
+    Args:
+        recording: Where it is recorded.
+        operation: A call as torch takes it.
+
+    Returns:
+        Its name, and the arguments that matter for rows.
+
+    Raises:
+        UntraceableError: If these arguments mean nothing for rows.
+    """
+    if operation.name == "log_odds_of_absence" and recording.sees_all_absences:
+        return "log_odds_of_all_absences", operation.arguments
+    return call_of(operation)
 
 
 class _Split(NamedTuple):
@@ -35,8 +57,7 @@ class _Split(NamedTuple):
 
 def _split(values: Any, index: Any, k: int, scale: Any) -> _Split:
     recording = values._recording
-    if not isinstance(k, int) or k > MOST_CHOSEN[recording.dtype]:
-        raise UntraceableError(f"has subsets of {k} classes, which are too many to be written out")
+    _check_few(k, recording)
     others, tops, places = values.scatter(1, index, -torch.inf), [], []
     lowest = torch.finfo(recording.dtype).min
     own = values.gather(1, index).clamp_min(lowest)
@@ -54,6 +75,11 @@ def _split(values: Any, index: Any, k: int, scale: Any) -> _Split:
     rest = _newton([power.sum(1, keepdim=True) for power in powers])
     nothing = (kth - kth) + (tops[0] - tops[0]) + (own - own)
     return _Split(tops, places, weights, rest, [torch.exp((tops[-1] - top) / scale) for top in tops], nothing)
+
+
+def _check_few(k: int, recording: Recording) -> None:
+    if not isinstance(k, int) or k > MOST_CHOSEN[recording.dtype]:
+        raise UntraceableError(f"has subsets of {k} classes, which are too many to be written out")
 
 
 def _newton(sums: list[Any]) -> list[Any]:
@@ -127,4 +153,83 @@ def _slopes_of_top(split: _Split, totals: list[Any]) -> list[Any]:
         present = _total([without[m] * split.rest[m] for m in range(len(without))])
         absent = _total([without[m] * split.rest[m + 1] for m in range(len(without))])
         found.append(hole * (present / totals[1] - absent / totals[0]))
+    return found
+
+
+class PartsOfAll(NamedTuple):
+    """Log-odds of all classes to be absent, and what they are made of: numbers for the k largest, a row for the others."""
+
+    odds: Any
+    tops: list[Any]
+    places: list[Any]
+    rest: Any
+    """The scores, -inf for the k largest."""
+
+
+def absence_of_all(values: Any, k: int, scale: Any) -> Any:
+    """Return the log-odds of every class not to be among k, a row."""
+    return parts_of_all(values, k, scale).odds
+
+
+def parts_of_all(values: Any, k: int, scale: Any) -> PartsOfAll:
+    """Return the log-odds of every class not to be among k, as :mod:`lossmith.numerics.subsets.marginals` has them.
+
+    Args:
+        values: The scores.
+        k: How many are chosen.
+        scale: What scores are divided by.
+
+    Returns:
+        Log-odds and their parts.
+
+    Raises:
+        UntraceableError: If k is large.
+    """
+    _check_few(k, values._recording)
+    rows, places = [values], []
+    for _ in range(k + 1):
+        places.append(rows[-1].argmax(1, keepdim=True))
+        rows.append(rows[-1].scatter(1, places[-1], -torch.inf))
+    found = [values.gather(1, place) for place in places]
+    tops, rest = found[:k], rows[k]
+    # The rest is measured from the largest of it, so that it cannot underflow.
+    reference = found[k].clamp_min(IMPOSSIBLE).detach()
+    nothing = (tops[-1] - tops[-1]).detach() + (tops[0] - tops[0]).detach()
+    odds = _odds_of_all(tops, places[:k], rest, reference, scale)
+    return PartsOfAll(odds + nothing, tops, places[:k], rest)
+
+
+def _odds_of_all(tops: list[Any], places: list[Any], rest: Any, reference: Any, scale: Any) -> Any:
+    """The probability of one of the rest is a polynomial in its weight, those of the k largest are sums over the others."""
+    k, kth = len(tops), tops[-1]
+    weights = torch.exp((rest - reference) / scale)
+    powers = [weights]
+    while len(powers) < k:
+        powers.append(powers[-1] * weights)
+    polynomials = _newton([power.sum(1, keepdim=True) for power in powers])
+    steps = _powers(torch.exp((reference - kth) / scale), k)
+    scaled = [polynomial * step for polynomial, step in zip(polynomials, steps, strict=True)]
+    holes = [torch.exp((kth - top) / scale) for top in tops]
+    all_holes = _polynomials(holes)
+    totals = [_total([all_holes[m + d] * scaled[m] for m in range(k + 1 - d)]) for d in range(k + 1)]
+    present: Any = 0.0
+    for m in range(k - 1, -1, -1):
+        present = present * weights + (-1.0) ** m * totals[m + 1] * steps[m]
+    absent = totals[0] - weights * present * steps[1]
+    odds = torch.log(absent / present) - (rest - kth) / scale
+    for i, place in enumerate(places):
+        without = _polynomials(holes[:i] + holes[i + 1 :])
+        is_present = _total([without[m] * scaled[m] for m in range(k)])
+        # A power less of the step: measured from the reference, it cannot underflow. Nothing may be absent where k are possible.
+        is_absent = _total([without[m] * polynomials[m + 1] * steps[m] for m in range(k)])
+        least = torch.finfo(torch.float64).tiny
+        entry = (reference - tops[i]) / scale + torch.log(is_absent.clamp_min(least) / is_present)
+        odds = odds.scatter(1, place, entry)
+    return odds
+
+
+def _powers(number: Any, highest: int) -> list[Any]:
+    found: list[Any] = [1.0, number]
+    while len(found) <= highest:
+        found.append(found[-1] * number)
     return found

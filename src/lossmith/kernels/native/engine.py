@@ -138,9 +138,9 @@ def _exact_key(part: Any) -> Hashable:
 
 
 def _made(formula: Formula, logits: Tensor, target: Tensor) -> Kernel | None:
-    known = graphs_of(formula, logits.shape[1], has_factors=target.is_floating_point(), dtype=torch.float64)
-    classes = logits.shape[1] if logits.shape[1] <= FEW_CLASSES else None
-    functions = None if known is None else _functions(known[0], logits.dtype, classes)
+    classes, has_factors = logits.shape[1], target.is_floating_point()
+    known = graphs_of(formula, classes, has_factors=has_factors, dtype=torch.float64, sees_all_absences=has_factors)
+    functions = None if known is None else _functions(known[0], logits.dtype, classes if classes <= FEW_CLASSES else None)
     if known is None or functions is None:
         return None
     numbers = (ctypes.c_double * len(known[1]))(*known[1])
