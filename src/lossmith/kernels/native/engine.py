@@ -15,17 +15,22 @@ from lossmith.kernels.formula import Formula
 from lossmith.kernels.graphs.recorded import Graphs, graphs_of
 from lossmith.kernels.native.building import CompilerError, library
 from lossmith.kernels.native.programs import FUNCTION_NAMES, printed_program
-from lossmith.torch_compat import apply_outside_transforms
+from lossmith.kernels.native.source import splits_largest
+from lossmith.torch_compat import apply_outside_transforms, function_of_threads
 
 __all__ = ["losses", "mean"]
 
-# Larger inputs take less time in kernels/cpu, which has all threads.
-MOST_ELEMENTS = 1 << 16
+# Larger inputs take less time in kernels/cpu, where an operation of torch is as good as a loop of C and has fewer digits; but it has
+# no operation that splits the largest of a row off.
+MOST_ELEMENTS = 1 << 14
 # A loop over so few is written out by the compiler if it knows how many they are: two thirds of the time at (128, 10).
 FEW_CLASSES = 32
 MOST_KERNELS = 4096
-POINTER = ctypes.c_void_p
-ARGUMENTS = (POINTER, POINTER, POINTER, ctypes.c_int64, ctypes.c_int64, ctypes.c_double, POINTER, POINTER, POINTER)
+# From so many on, starting threads takes less time than they save.
+LEAST_FOR_THREADS = 1 << 13
+RUN_AT_ONCE = function_of_threads()
+POINTER, WHOLE = ctypes.c_void_p, ctypes.c_int64
+ARGUMENTS = (*[POINTER] * 3, WHOLE, WHOLE, ctypes.c_double, *[POINTER] * 4, ctypes.c_uint)
 
 
 class Kernel(NamedTuple):
@@ -57,7 +62,9 @@ class Kernel(NamedTuple):
         losses, total = (None, result.data_ptr()) if result.dim() == 0 else (result.data_ptr(), None)
         gradient = torch.empty_like(logits) if has_gradient else None
         function, place = (self.alone, None) if gradient is None else (self.with_gradient, gradient.data_ptr())
-        status = function(logits.data_ptr(), target.data_ptr(), self.address, rows, classes, share, losses, total, place)
+        threads = (RUN_AT_ONCE, torch.get_num_threads()) if rows * classes >= LEAST_FOR_THREADS else (None, 1)
+        places = logits.data_ptr(), target.data_ptr(), self.address
+        status = function(*places, rows, classes, share, losses, total, place, *threads)
         if status == 1:
             raise IndexError(f"target must lie in [0, {classes - 1}], got one that does not.")
         if status:
@@ -107,10 +114,10 @@ def _kernel(formula: Formula, logits: Tensor, target: Tensor) -> Kernel | None:
     if type(logits) is not Tensor or type(target) is not Tensor or not is_plain_call(logits, target):
         return None
     shape = logits.shape
-    if len(shape) != 2 or not 0 < shape[0] * shape[1] <= MOST_ELEMENTS:
+    if len(shape) != 2 or 0 in shape:
         return None
     try:
-        key = _exact_key(formula), shape[1], logits.dtype, target.dtype
+        key = _exact_key(formula), shape[1], logits.dtype, target.dtype, shape[0] * shape[1] <= MOST_ELEMENTS
         if key not in _kernels:
             if len(_kernels) >= MOST_KERNELS:
                 _kernels.clear()
@@ -121,7 +128,7 @@ def _kernel(formula: Formula, logits: Tensor, target: Tensor) -> Kernel | None:
 
 
 _kernels: dict[Hashable, Kernel | None] = {}
-"""Kernels by formula, parameters included, number of classes and precisions."""
+"""Kernels by formula, parameters included, number of classes, precisions and whether there is little to compute."""
 
 
 def _exact_key(part: Any) -> Hashable:
@@ -140,8 +147,10 @@ def _exact_key(part: Any) -> Hashable:
 def _made(formula: Formula, logits: Tensor, target: Tensor) -> Kernel | None:
     classes, has_factors = logits.shape[1], target.is_floating_point()
     known = graphs_of(formula, classes, has_factors=has_factors, dtype=torch.float64, sees_all_absences=has_factors)
-    functions = None if known is None else _functions(known[0], logits.dtype, classes if classes <= FEW_CLASSES else None)
-    if known is None or functions is None:
+    if known is None or (logits.numel() > MOST_ELEMENTS and not splits_largest(known[0])):
+        return None
+    functions = _functions(known[0], logits.dtype, classes if classes <= FEW_CLASSES else None)
+    if functions is None:
         return None
     numbers = (ctypes.c_double * len(known[1]))(*known[1])
     return Kernel(*functions, numbers, ctypes.addressof(numbers))

@@ -15,7 +15,7 @@ from lossmith.kernels.row_operations import seen_through
 from lossmith.kernels.symbols import Input, Operation, UntraceableError, inputs_of
 from lossmith.kernels.traced import FACTORS, LOGITS, TARGET
 
-__all__ = ["Printer", "row_statements"]
+__all__ = ["Printer", "row_statements", "splits_largest"]
 
 OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 FUNCTIONS = {
@@ -336,6 +336,18 @@ class Printer:
         self._depth -= 1
         self.add("}")
         self._names[identity_of(node)] = name
+
+
+def splits_largest(graphs: Graphs) -> bool:
+    """Return whether the largest numbers of a row are looked at one after the other.
+
+    Args:
+        graphs: Loss and gradient.
+
+    Returns:
+        Whether there is a row without the largest of another.
+    """
+    return bool(_rows_without_top(graphs.loss))
 
 
 def _rows_without_top(root: Any) -> list[Operation]:
