@@ -18,6 +18,7 @@ from lossmith.kernels.reference import cross_entropy
 from lossmith.torch_compat import has_triton
 
 __all__ = [
+    "ENGINES",
     "Biased",
     "Curve",
     "Formula",
@@ -37,6 +38,7 @@ __all__ = [
 ]
 
 ENGINES = ("auto", "native", "reference", "triton")
+"""What may run formulas: by default what is best without a compiler."""
 
 
 def _engine(wanted: str, source: str) -> Any:

@@ -44,7 +44,7 @@ def _logits_in(root: Node) -> Node | None:
     seen, waiting = set(), [root]
     while waiting:
         node = seen_through(waiting.pop())
-        if node in seen:
+        if node in seen or not isinstance(node, Input | Operation):
             continue
         seen.add(node)
         if isinstance(node, Input) and node.name == LOGITS:

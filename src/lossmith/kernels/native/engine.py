@@ -18,10 +18,10 @@ from lossmith.kernels.native.programs import FUNCTION_NAMES, printed_program
 from lossmith.kernels.native.source import splits_largest
 from lossmith.torch_compat import apply_outside_transforms, function_of_threads
 
-__all__ = ["losses", "mean"]
+__all__ = ["Kernel", "kernel_for", "losses", "mean"]
 
-# Larger inputs take less time in kernels/cpu, where an operation of torch is as good as a loop of C and has fewer digits; but it has
-# no operation that splits the largest of a row off.
+# Larger inputs take less time in kernels/cpu, where operations of torch are as good as loops of C and have fewer digits; but none
+# of them splits the largest of a row off.
 MOST_ELEMENTS = 1 << 14
 # A loop over so few is written out by the compiler if it knows how many they are: two thirds of the time at (128, 10).
 FEW_CLASSES = 32
@@ -83,7 +83,7 @@ def losses(formula: Formula, logits: Tensor, target: Tensor) -> Tensor:
     Returns:
         Losses ``(N, ...)``.
     """
-    kernel = _kernel(formula, logits, target)
+    kernel = kernel_for(formula, logits, target)
     if kernel is None:
         return cpu.losses(formula, logits, target)
     return cast("Tensor", _Losses.apply(_plain(logits), _plain(target), kernel, formula))  # type: ignore[no-untyped-call]
@@ -101,15 +101,24 @@ def mean(formula: Formula, logits: Tensor, target: Tensor, denominator: float | 
     Returns:
         One number.
     """
-    kernel = _kernel(formula, logits, target) if is_known(denominator) else None
+    kernel = kernel_for(formula, logits, target) if is_known(denominator) else None
     if kernel is None:
         return cpu.mean(formula, logits, target, denominator)
     share = share_of_rows(logits, denominator)
     return cast("Tensor", _apply_mean(_plain(logits), _plain(target), kernel, formula, share))
 
 
-def _kernel(formula: Formula, logits: Tensor, target: Tensor) -> Kernel | None:
-    """Return the kernel for this call, or None where there is none."""
+def kernel_for(formula: Formula, logits: Tensor, target: Tensor) -> Kernel | None:
+    """Return the kernel for this call, or None where there is none.
+
+    Args:
+        formula: The loss.
+        logits: The logits of the call.
+        target: Its target.
+
+    Returns:
+        A kernel, which is compiled at the first such call.
+    """
     # What else is a tensor may have no memory.
     if type(logits) is not Tensor or type(target) is not Tensor or not is_plain_call(logits, target):
         return None
@@ -153,7 +162,7 @@ def _made(formula: Formula, logits: Tensor, target: Tensor) -> Kernel | None:
     if functions is None:
         return None
     numbers = (ctypes.c_double * len(known[1]))(*known[1])
-    return Kernel(*functions, numbers, ctypes.addressof(numbers))
+    return Kernel(functions[0], functions[1], numbers, ctypes.addressof(numbers))
 
 
 @lru_cache(maxsize=512)

@@ -90,6 +90,7 @@ class Printer:
         self._names: dict[Hashable, str] = {number: f"n{i}" for i, number in enumerate(graphs.numbers)}
         self._stored: dict[Hashable, str] = {}
         self._of_walk: dict[Hashable, str] = {}
+        self._filling: dict[Hashable, str] = {}
         self._is_whole = True
         roots = [graphs.loss, graphs.gradient] if has_gradient else [graphs.loss]
         self._reductions = [each for root in roots for each in reductions_in(root)]
