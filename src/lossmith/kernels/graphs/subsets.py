@@ -61,11 +61,11 @@ def _split(values: Any, index: Any, k: int, scale: Any) -> _Split:
     others, tops, places = values.scatter(1, index, -torch.inf), [], []
     lowest = torch.finfo(recording.dtype).min
     own = values.gather(1, index).clamp_min(lowest)
-    kth: Any = None
+    found: list[Any] = []
     for _ in range(k):
-        kth = others.amax(1, keepdim=True)
+        found.append(others.amax(1, keepdim=True))
         # Where fewer than k values are finite, the k-th is as low as a number can be.
-        tops.append(kth.clamp_min(lowest))
+        tops.append(found[-1].clamp_min(lowest))
         places.append(others.argmax(1, keepdim=True))
         others = others.scatter(1, places[-1], -torch.inf)
     weights = torch.exp((others - tops[-1]) / scale)
@@ -73,6 +73,9 @@ def _split(values: Any, index: Any, k: int, scale: Any) -> _Split:
     while len(powers) < k:
         powers.append(powers[-1] * weights)
     rest = _newton([power.sum(1, keepdim=True) for power in powers])
+    # The k-th largest of all, with the target among them.
+    target = values.gather(1, index)
+    kth = torch.maximum(found[-1], target if k == 1 else torch.minimum(target, found[-2]))
     nothing = (kth - kth) + (tops[0] - tops[0]) + (own - own)
     return _Split(tops, places, weights, rest, [torch.exp((tops[-1] - top) / scale) for top in tops], nothing)
 
@@ -186,17 +189,15 @@ def parts_of_all(values: Any, k: int, scale: Any) -> PartsOfAll:
         UntraceableError: If k is large.
     """
     _check_few(k, values._recording)
-    rows, places = [values], []
-    for _ in range(k + 1):
-        places.append(rows[-1].argmax(1, keepdim=True))
-        rows.append(rows[-1].scatter(1, places[-1], -torch.inf))
-    found = [values.gather(1, place) for place in places]
-    tops, rest = found[:k], rows[k]
+    rest, tops, places = values, [], []
+    for _ in range(k):
+        tops.append(rest.amax(1, keepdim=True))
+        places.append(rest.argmax(1, keepdim=True))
+        rest = rest.scatter(1, places[-1], -torch.inf)
     # The rest is measured from the largest of it, so that it cannot underflow.
-    reference = found[k].clamp_min(IMPOSSIBLE).detach()
+    reference = rest.amax(1, keepdim=True).clamp_min(IMPOSSIBLE).detach()
     nothing = (tops[-1] - tops[-1]).detach() + (tops[0] - tops[0]).detach()
-    odds = _odds_of_all(tops, places[:k], rest, reference, scale)
-    return PartsOfAll(odds + nothing, tops, places[:k], rest)
+    return PartsOfAll(_odds_of_all(tops, places, rest, reference, scale) + nothing, tops, places, rest)
 
 
 def _odds_of_all(tops: list[Any], places: list[Any], rest: Any, reference: Any, scale: Any) -> Any:
