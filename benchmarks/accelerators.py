@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from lossmith import make_loss
+from lossmith.kernels.graphs.recorded import graphs_of
 from lossmith.kernels.triton.programs import LONGEST_RESIDENT, printed_program
-from lossmith.kernels.triton.recorded import graphs_of
 from lossmith.losses.catalogue.ready import ready_losses
 
 SHAPES = ((4096, 1000), (512, 128000))

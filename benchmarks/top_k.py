@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from benchmarks.measure import Step, best_times, machine, markdown_table, peak_memory, training_step
-from lossmith import SmoothTopKLoss
+from lossmith import SmoothTopKLoss, kernels
 from lossmith.theory import sensible_tau
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -114,8 +114,11 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=1.0, help="for each candidate (default: 1)")
-    seconds = parser.parse_args().seconds
-    print(f"Smooth top-k loss, k = {K}, forward and backward, float32; {machine()}\n")
+    parser.add_argument("--kernels", default="auto", choices=kernels.ENGINES, help="what runs the losses (default: auto)")
+    options = parser.parse_args()
+    kernels.use(options.kernels)
+    seconds = options.seconds
+    print(f"Smooth top-k loss, k = {K}, forward and backward, float32; kernels: {options.kernels}; {machine()}\n")
     print(time_table(seconds), "\n\nTargets that are probabilities:\n")
     print(time_table(seconds, soft=True), "\n\nGrowth in k, (256, 1000):\n")
     print(growth_table(seconds), "\n\nError of the gradient, (256, 1000), scores of standard deviation 3:\n")

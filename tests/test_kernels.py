@@ -138,9 +138,13 @@ def smoke(source=SOURCE, **environment):
 
 
 def test_the_library_is_right_without_the_fast_kernels(tmp_path):
-    shutil.copytree(SOURCE / "lossmith", tmp_path / "lossmith", ignore=shutil.ignore_patterns("cpu", "triton", "__pycache__"))
+    shutil.copytree(
+        SOURCE / "lossmith",
+        tmp_path / "lossmith",
+        ignore=shutil.ignore_patterns("cpu", "graphs", "native", "triton", "__pycache__"),
+    )
     assert not (tmp_path / "lossmith" / "kernels" / "cpu").exists()
-    assert smoke(tmp_path) == smoke()
+    assert smoke(tmp_path, LOSSMITH_KERNELS="auto") == smoke()
 
 
 def test_the_reference_and_absent_probes_can_be_asked_for():
@@ -152,4 +156,7 @@ def test_the_reference_and_absent_probes_can_be_asked_for():
 def test_an_unknown_engine_is_one_line():
     environment = {**os.environ, "LOSSMITH_KERNELS": "abacus", "PYTHONPATH": str(SOURCE)}
     result = subprocess.run([sys.executable, "-c", SMOKE], check=False, capture_output=True, text=True, env=environment)  # noqa: S603
-    assert result.stderr.splitlines()[-1] == "ValueError: LOSSMITH_KERNELS must be one of auto, reference, triton, got 'abacus'."
+    assert (
+        result.stderr.splitlines()[-1]
+        == "ValueError: LOSSMITH_KERNELS must be one of auto, native, reference, triton, got 'abacus'."
+    )

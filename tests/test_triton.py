@@ -18,10 +18,10 @@ import lossmith
 from cases import CASES
 from lossmith import kernels, make_loss
 from lossmith.kernels import Rows, Term, Terms, formula
+from lossmith.kernels.graphs.recorded import graphs_of
+from lossmith.kernels.graphs.reductions import is_row
 from lossmith.kernels.symbols import Input, Operation
 from lossmith.kernels.triton.programs import printed_program
-from lossmith.kernels.triton.recorded import graphs_of
-from lossmith.kernels.triton.walks import is_row
 from lossmith.losses.contract import classification_loss
 from scratch_losses import FadingLoss, MarginLoss
 

@@ -4,12 +4,14 @@ Nothing else in the library touches what torch does not promise. A probe that fa
 right result: ``LOSSMITH_TORCH_PROBES=off`` switches all of them off, and the tests run with that, too.
 """
 
+import ctypes
 import os
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import reduce
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,6 +23,7 @@ __all__ = [
     "apply_outside_transforms",
     "are_transforms_active",
     "below_autograd",
+    "function_of_threads",
     "has_native_bfloat16",
     "has_triton",
     "is_autocast_enabled",
@@ -183,6 +186,16 @@ def apply_outside_transforms(function: type[torch.autograd.Function]) -> Callabl
     """Return ``function.apply`` without what it does for ``torch.func`` alone."""
     plain = None if _PROBES_ARE_OFF else getattr(super(torch.autograd.Function, function), "apply", None)
     return plain or function.apply
+
+
+def function_of_threads() -> int | None:
+    """Return the address of OpenMP's function that runs another in the threads that torch has, or None if torch shows none."""
+    found = [] if _PROBES_ARE_OFF else [*(Path(torch.__file__).parent / "lib").glob("libtorch_cpu.*")]
+    try:  # what is loaded already is only looked at, and so are the libraries that it needs
+        function = ctypes.CDLL(str(found[0])).GOMP_parallel
+    except (OSError, AttributeError, IndexError):
+        return None
+    return ctypes.cast(function, ctypes.c_void_p).value
 
 
 weight_norm_backward: Callable[..., tuple[Tensor, Tensor]] | None = _probe("ops.aten._weight_norm_interface_backward.default")

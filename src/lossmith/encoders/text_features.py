@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from lossmith.cache_folder import cache_folder
 from lossmith.encoders.encoder import Encoder, load_encoder, padded, token_lists
 from lossmith.encoders.model_folder import ModelFolder
 
@@ -20,24 +21,6 @@ OnTexts = Callable[[int, int], object]
 
 TEXTS_AT_ONCE = 1 << 10
 """Texts of a piece, which is one file of the cache."""
-_VARIABLE = "LOSSMITH_CACHE"
-
-
-def cache_folder(given: str | Path | None = None) -> Path:
-    """Return where vectors are kept: the folder given, that of ``LOSSMITH_CACHE``, or one of the user's for such things.
-
-    Args:
-        given: A folder.
-
-    Returns:
-        A folder that need not exist.
-    """
-    if given is not None:
-        return Path(given).expanduser()
-    if os.environ.get(_VARIABLE):
-        return Path(os.environ[_VARIABLE]).expanduser()
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path("~/.cache").expanduser()) / "lossmith"
 
 
 def text_features(

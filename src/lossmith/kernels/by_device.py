@@ -1,4 +1,4 @@
-"""Which engine runs a formula, by the device of the logits: ``cpu`` for processors, ``triton`` for GPUs if Triton is there."""
+"""Which engine runs a formula, by the device: ``cpu`` or ``native`` for processors, ``triton`` for GPUs if Triton is there."""
 
 from functools import cache
 from importlib import import_module
@@ -11,10 +11,27 @@ from lossmith.kernels import formula as plain
 from lossmith.kernels.formula import Formula, Reduction
 from lossmith.torch_compat import has_triton, is_traced
 
-__all__ = ["losses", "mean", "reduced", "reduces"]
+__all__ = ["losses", "mean", "reduced", "reduces", "run_on_processors"]
 
 _HAS_TRITON = has_triton() and find_spec("lossmith.kernels.triton") is not None
-_on_processors: Any = plain if find_spec("lossmith.kernels.cpu") is None else import_module("lossmith.kernels.cpu.engine")
+_on_processors: Any = plain
+
+
+def run_on_processors(engine: str) -> None:
+    """Choose what runs on processors from now on.
+
+    Args:
+        engine: ``"auto"``, or ``"native"`` for what a C compiler makes.
+
+    Raises:
+        CompilerError: If there is no compiler.
+    """
+    global _on_processors  # noqa: PLW0603 (there is one for all)
+    if engine == "native":
+        import_module("lossmith.kernels.native.building").compiler()
+    folder = "native" if engine == "native" else "cpu"
+    name = f"lossmith.kernels.{folder}"
+    _on_processors = plain if find_spec(name) is None else import_module(f"{name}.engine")
 
 
 @cache

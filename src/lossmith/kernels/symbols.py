@@ -92,9 +92,11 @@ PAIRS = ("topk", "sort", "max", "min", "tempered_probs")
 class Recording:
     """All operations that have been written down, and what has been decided about conditions in the present run."""
 
-    def __init__(self, dtype: torch.dtype = torch.float64) -> None:
+    def __init__(self, dtype: torch.dtype = torch.float64, *, sees_all_absences: bool = False) -> None:
         self.dtype = dtype
         """The precision that formulas are told."""
+        self.sees_all_absences = sees_all_absences
+        """Whether random subsets are known as seen from all classes at once, or from one alone, which takes far less."""
         self._known: dict[str, Operation] = {}
         self._names: dict[Input | Operation, str] = {}
         self.decided: Mapping[Input | Operation, bool] = {}

@@ -3,7 +3,6 @@
 Gradients of gradients come from the formula itself: they are rare, and speed is not the point there.
 """
 
-import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, cast
@@ -23,16 +22,9 @@ from lossmith.kernels.cpu.smoothing import label_smoothing
 from lossmith.kernels.cpu.target import kernel_of_target
 from lossmith.kernels.cpu.tempered import bi_tempered, tsallis
 from lossmith.kernels.cpu.top_k import smooth_topk
+from lossmith.kernels.eager import differentiable_gradient, is_differentiated, is_known, is_plain_call, scaled, share_of_rows
 from lossmith.kernels.formula import Biased, Formula, Rows, Shifted, Sum, Terms
-from lossmith.torch_compat import (
-    apply_outside_transforms,
-    are_transforms_active,
-    below_autograd,
-    is_graph_kept,
-    is_in_forward_mode,
-    is_one_of_many_gradients,
-    is_traced,
-)
+from lossmith.torch_compat import apply_outside_transforms, below_autograd
 
 __all__ = ["KERNELS", "kernel_for", "losses", "mean"]
 
@@ -67,7 +59,7 @@ def losses(formula: Formula, logits: Tensor, target: Tensor) -> Tensor:
     Returns:
         Losses ``(N, ...)``.
     """
-    kernel = kernel_for(formula, target) if _is_plain_call(logits, target) else None
+    kernel = kernel_for(formula, target) if is_plain_call(logits, target) else None
     if kernel is None:
         return formula.losses(logits, target)
     return cast("Tensor", _Losses.apply(logits, target, kernel, formula))  # type: ignore[no-untyped-call]
@@ -85,32 +77,12 @@ def mean(formula: Formula, logits: Tensor, target: Tensor, denominator: float | 
     Returns:
         One number.
     """
-    is_plain = _is_plain_call(logits, target) and _is_known(denominator)
+    is_plain = is_plain_call(logits, target) and is_known(denominator)
     kernel = kernel_for(formula, target) if is_plain else None
     if kernel is None:
         return plain.mean(formula, logits, target, denominator)
-    share = 1 / logits.shape[0] if denominator is None else _inverse(float(denominator))
+    share = share_of_rows(logits, denominator)
     return cast("Tensor", _apply_mean(logits, target, kernel, formula, share))
-
-
-def _is_known(denominator: float | Tensor | None) -> bool:
-    """Return whether a denominator is a number at hand, and not one to be differentiated or on another device."""
-    return not isinstance(denominator, Tensor) or (denominator.is_cpu and not denominator.requires_grad)
-
-
-def _inverse(number: float) -> float:
-    return 1 / number if number else math.inf  # as torch divides
-
-
-def _is_plain_call(logits: Tensor, target: Tensor) -> bool:
-    """Return whether this is a plain call in eager mode on a CPU, from which at most a gradient is wanted."""
-    return (
-        logits.is_cpu
-        and not target.requires_grad
-        and not is_traced()
-        and not are_transforms_active()
-        and not is_in_forward_mode()
-    )
 
 
 def kernel_for(formula: Formula, target: Tensor) -> Kernel | None:
@@ -183,10 +155,10 @@ class _Losses(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, None, None]:
-        if _is_differentiated():
-            return _differentiable_gradient(ctx, grad), None, None, None
+        if is_differentiated():
+            return differentiable_gradient(ctx, grad), None, None, None
         direction, *factors = ctx.saved_tensors[2:]
-        return _scaled(direction, grad.unsqueeze(1) * (factors[0] if factors else ctx.factor)), None, None, None
+        return scaled(direction, grad.unsqueeze(1) * (factors[0] if factors else ctx.factor)), None, None, None
 
 
 class _Mean(torch.autograd.Function):
@@ -207,13 +179,13 @@ class _Mean(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None, None, None, None]:
-        if _is_differentiated():
+        if is_differentiated():
             rows = ctx.saved_tensors[0].shape[0]
-            return _differentiable_gradient(ctx, (grad * ctx.share).expand(rows)), None, None, None, None
+            return differentiable_gradient(ctx, (grad * ctx.share).expand(rows)), None, None, None, None
         direction, *factors = ctx.saved_tensors[2:]
         factor = ctx.share_left * ctx.factor
         grad = grad if factor == 1 else grad * factor
-        return _scaled(direction, grad * factors[0] if factors else grad), None, None, None, None
+        return scaled(direction, grad * factors[0] if factors else grad), None, None, None, None
 
 
 def _whole_gradient(found: Evaluation, share: float) -> Evaluation:
@@ -244,25 +216,3 @@ def _keep(ctx: Any, logits: Tensor, target: Tensor, formula: Formula, found: Eva
     else:
         ctx.factor = found.factor
         ctx.save_for_backward(logits, target, found.direction)
-
-
-def _is_differentiated() -> bool:
-    """Return whether a gradient of the gradient will be wanted."""
-    return torch.is_grad_enabled() or is_in_forward_mode()
-
-
-def _differentiable_gradient(ctx: Any, grad: Tensor) -> Tensor:
-    logits, target = ctx.saved_tensors[:2]
-    with torch.enable_grad():
-        found = ctx.formula.losses(logits, target)
-        gradient: Tensor = torch.autograd.grad(found, logits, grad, create_graph=True)[0]
-    return gradient
-
-
-def _scaled(kept: Tensor, factor: Tensor) -> Tensor:
-    """Return what was kept times a factor: in its own place if the graph ends with this gradient."""
-    if is_graph_kept() or is_one_of_many_gradients(factor) or is_traced():
-        return kept * factor
-    if factor.numel() == 1 and factor.item() == 1:
-        return kept
-    return kept.mul_(factor)

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from lossmith.kernels import formula as plain
 from lossmith.kernels.formula import Formula, Reduction, Shifted
+from lossmith.kernels.graphs.recorded import Graphs, graphs_of
 from lossmith.kernels.triton.launching import Kernels, Layout, kernels_of, launch, reduce
-from lossmith.kernels.triton.recorded import Graphs, graphs_of
 from lossmith.torch_compat import are_transforms_active, is_in_forward_mode, is_one_of_many_gradients, is_traced
 
 __all__ = ["losses", "mean", "reduced", "reduces"]

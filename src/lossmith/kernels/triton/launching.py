@@ -9,9 +9,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from lossmith.kernels.graphs.recorded import Graphs
 from lossmith.kernels.triton import arithmetic
 from lossmith.kernels.triton.programs import LONGEST_RESIDENT, Program, printed_program
-from lossmith.kernels.triton.recorded import Graphs
 from lossmith.kernels.triton.summing import sum_of_blocks
 
 __all__ = ["Kernels", "Layout", "kernels_of", "launch", "reduce"]

@@ -2,9 +2,10 @@
 
 from typing import NamedTuple
 
+from lossmith.kernels.graphs.recorded import Graphs
+from lossmith.kernels.graphs.reductions import numbers_within
 from lossmith.kernels.symbols import Operation
-from lossmith.kernels.triton.recorded import Graphs
-from lossmith.kernels.triton.source import Printer, kept_numbers
+from lossmith.kernels.triton.source import Printer
 
 __all__ = ["LONGEST_RESIDENT", "Program", "printed_program"]
 
@@ -72,7 +73,7 @@ def printed_program(graphs: Graphs, *, resident: bool, has_gradient: bool) -> Pr
     Returns:
         The source of ``forward``, and of ``backward`` if there is a gradient.
     """
-    kept = kept_numbers(graphs) if has_gradient else []
+    kept = numbers_within(graphs.gradient) if has_gradient else []
     forward = Printer(graphs if has_gradient else graphs._replace(gradient=None), resident=resident)
     forward.add(f"loss = {forward.text(graphs.loss)} + tl.zeros([M, 1], WORK)")
     for place, number in enumerate(kept):

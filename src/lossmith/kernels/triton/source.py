@@ -10,13 +10,22 @@ from typing import Any
 
 import torch
 
+from lossmith.kernels.graphs.recorded import Graphs
+from lossmith.kernels.graphs.reductions import (
+    REDUCTIONS,
+    identity_of,
+    is_row,
+    key_of,
+    level_of,
+    numbers_within,
+    reductions_in,
+)
 from lossmith.kernels.row_operations import seen_through
-from lossmith.kernels.symbols import Input, Operation, UntraceableError, inputs_of
+from lossmith.kernels.symbols import Input, Operation, UntraceableError
 from lossmith.kernels.traced import FACTORS, LOGITS, TARGET
-from lossmith.kernels.triton.recorded import Graphs
-from lossmith.kernels.triton.walks import REDUCTIONS, Walk, identity_of, is_row, key_of, newton
+from lossmith.kernels.triton.walks import Walk, newton
 
-__all__ = ["Printer", "kept_numbers", "level_of"]
+__all__ = ["Printer"]
 
 OPERATORS = {
     "add": "+",
@@ -57,37 +66,6 @@ PATTERNS = {
     "tanh": "2 * sigmoid(2 * {0}) - 1",
 }
 OF_TWO = ("sigmoid", "softplus")
-
-
-def numbers_within(value: Any) -> list[Operation]:
-    """Return the numbers of a row that something is made of without a walk over the row."""
-    found: dict[Operation, None] = {}
-    seen, waiting = set(), [value]
-    while waiting:
-        node = waiting.pop()
-        if not isinstance(node, Operation) or node.is_number or node in seen:
-            continue
-        seen.add(node)
-        if not is_row(node) and node is not value:
-            found[node] = None
-        else:
-            waiting += inputs_of(node)
-    return list(found)
-
-
-def kept_numbers(graphs: Graphs) -> list[Operation]:
-    """Return the numbers of a row that the gradient is made of: what is kept from the loss for it."""
-    return numbers_within(graphs.gradient)
-
-
-def level_of(value: Any, known: dict[Any, int]) -> int:
-    """Return how many walks over a row are needed, each for sums that the next is made of."""
-    if not isinstance(value, Operation) or value.is_number:
-        return 0
-    if value not in known:
-        below = max((level_of(each, known) for each in inputs_of(value)), default=0)
-        known[value] = below + (value.name in REDUCTIONS)
-    return known[value]
 
 
 class Printer:
@@ -212,8 +190,8 @@ class Printer:
             return
         known: dict[Any, int] = {}
         level = level_of(value, known)
-        wanted = [self._graphs.loss, *([] if self._graphs.gradient is None else kept_numbers(self._graphs))]
-        candidates = [each for root in wanted for each in _reductions_in(root)] if not self.resident else []
+        wanted = [self._graphs.loss, *([] if self._graphs.gradient is None else numbers_within(self._graphs.gradient))]
+        candidates = [each for root in wanted for each in reductions_in(root)] if not self.resident else []
         together = {key_of(each): each for each in (value, *candidates) if level_of(each, known) == level}
         walks = [Walk(each, self.new_name()) for each in together.values() if self._is_open(each)]
         for walk in walks:
@@ -238,19 +216,6 @@ def _two(value: Any) -> tuple[str, Operation] | None:
         inner = _two(seen_through(value.arguments[0]))
         return inner and ("" if inner[0] else "-", inner[1])
     return ("", value) if isinstance(value, Operation) and value.name == "two_difference" else None
-
-
-def _reductions_in(root: Any) -> list[Operation]:
-    found: dict[Operation, None] = {}
-    seen, waiting = set(), [root]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Operation) and node not in seen and not node.is_number:
-            seen.add(node)
-            waiting += inputs_of(node)
-            if node.name in REDUCTIONS:
-                found[node] = None
-    return list(found)
 
 
 def _constant(value: Any) -> str:

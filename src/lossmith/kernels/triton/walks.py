@@ -1,30 +1,16 @@
 """What kernels find out by walking over a row: sums, entries, the largest number, exponentials beside it, Newton's method."""
 
 from collections.abc import Hashable
-from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from lossmith.kernels.symbols import Input, Operation, inputs_of
-from lossmith.kernels.traced import FACTORS, LOGITS
+from lossmith.kernels.graphs.reductions import identity_of
+from lossmith.kernels.symbols import Operation
 
-__all__ = ["REDUCTIONS", "Walk", "identity_of", "is_row", "key_of", "newton"]
+__all__ = ["Walk", "newton"]
 
-REDUCTIONS = ("take", "total", "peak_height", "peak_place", "peak_rest", "top_height", "top_place", "tempered_peak")
-"""The operations that make one number of a row."""
 # As many steps as are needed where values cannot be looked at, see numerics/normalizer.py.
 STEPS = {"tl.float32": 10, "tl.float64": 12}
 LOWEST = 'float("-inf")'
-
-
-@lru_cache(maxsize=10_000)  # a graph has few nodes but many paths
-def is_row(value: Any) -> bool:
-    """Return whether there is a number for each class, and not one for all."""
-    if isinstance(value, Input):
-        return value.name in (LOGITS, FACTORS)
-    if not isinstance(value, Operation) or value.is_number or value.name in (*REDUCTIONS, "own"):
-        return False
-    # A number that is put at the place of one class differs from that of the others, whatever these have.
-    return value.name == "put" or any(is_row(each) for each in inputs_of(value))
 
 
 class Writes(Protocol):
@@ -64,16 +50,6 @@ class Writes(Protocol):
     def end_repeat(self) -> None:
         """End it."""
         ...
-
-
-def identity_of(node: Operation) -> tuple[Hashable, ...]:
-    """Return what tells a number of a row from others."""
-    return (node.name, *node.arguments)
-
-
-def key_of(node: Operation) -> tuple[Hashable, ...]:
-    """Return what is found together: all parts of a peak are one walk."""
-    return (node.name.partition("_")[0], *node.arguments)
 
 
 class Walk(NamedTuple):

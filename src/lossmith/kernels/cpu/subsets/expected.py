@@ -48,7 +48,8 @@ def expected_topk(logits: Tensor, factors: Tensor, *, k: int, tau: float, margin
 
 def _by_log_odds(odds: Tensor, factors: Tensor, lead: float) -> tuple[Tensor, Tensor]:
     """Return softplus and sigmoid of log-odds plus a lead; log-odds are overwritten."""
-    if odds.numel() and odds.amax().item() == math.inf:  # the log-odds of a class that is not possible
+    # Infinite are the log-odds of a class that is not possible; a row that is not a number must not hide it.
+    if odds.numel() and not odds.amax().item() < math.inf:
         odds = torch.where(factors == 0, 0.0, odds)
     excess = odds.add_(lead)
     return softplus(excess), excess.sigmoid_()

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import torch
 
 from lossmith.kernels.formula import Formula
+from lossmith.kernels.graphs.derivatives import gradient_of
+from lossmith.kernels.graphs.lowering import lowered
+from lossmith.kernels.graphs.numbers import Decisions, Numbers
+from lossmith.kernels.graphs.parameters import numbers_of, structure_of, with_numbers
 from lossmith.kernels.row_operations import seen_through
 from lossmith.kernels.symbols import Input, Operation, Recording, Symbol, UntraceableError, inputs_of
 from lossmith.kernels.traced import CLASSES, FACTORS, LOGITS, TARGET
-from lossmith.kernels.triton.derivatives import gradient_of
-from lossmith.kernels.triton.lowering import lowered
-from lossmith.kernels.triton.numbers import Decisions, Numbers
-from lossmith.kernels.triton.parameters import numbers_of, structure_of, with_numbers
 
 __all__ = ["Graphs", "graphs_of"]
 
@@ -38,7 +38,7 @@ class Graphs(NamedTuple):
 
 
 def graphs_of(
-    formula: Formula, num_classes: int, *, has_factors: bool, dtype: torch.dtype
+    formula: Formula, num_classes: int, *, has_factors: bool, dtype: torch.dtype, sees_all_absences: bool = False
 ) -> tuple[Graphs, tuple[float, ...]] | None:
     """Return the graphs for a formula, which are made once for all values of its numbers that decide alike.
 
@@ -47,34 +47,34 @@ def graphs_of(
         num_classes: How many classes there are.
         has_factors: Whether the target is a factor for every class, and not class indices.
         dtype: The precision in which kernels compute.
+        sees_all_absences: Whether kernels may look at random subsets from all classes at once.
 
     Returns:
         The graphs and the values of their numbers in this call, or None where kernels do not have what the formula needs.
     """
     given = numbers_of(formula)
     inputs = {f"x{place}": number for place, number in enumerate(given)} | {CLASSES: num_classes}
-    variants = _variants(structure_of(formula), has_factors, dtype)
+    variants = _variants(structure_of(formula), has_factors, dtype, sees_all_absences)
     numbers = Numbers(inputs, num_classes)
     graphs = next((known for known in variants if known.is_for(numbers)), None)
     if graphs is None:
-        graphs = _recorded(formula, numbers, has_factors, dtype)
+        graphs = _recorded(formula, numbers, has_factors, Recording(dtype, sees_all_absences=sees_all_absences))
         variants.append(graphs)
     return None if graphs.loss is None else (graphs, tuple(float(numbers(each)) for each in graphs.numbers))
 
 
 @lru_cache(maxsize=512)
-def _variants(structure: Any, has_factors: bool, dtype: torch.dtype) -> list[Graphs]:  # noqa: ARG001
+def _variants(structure: Any, has_factors: bool, dtype: torch.dtype, sees_all_absences: bool) -> list[Graphs]:  # noqa: ARG001
     """Return the graphs known so far for a structure."""
     return []
 
 
-def _recorded(formula: Formula, numbers: Numbers, has_factors: bool, dtype: torch.dtype) -> Graphs:
-    recording, decisions = Recording(dtype), Decisions(numbers)
-    recording.decided = decisions
+def _recorded(formula: Formula, numbers: Numbers, has_factors: bool, recording: Recording) -> Graphs:
+    recording.decided = decisions = Decisions(numbers)
     try:
         return _graphs(recording, decisions, formula, has_factors)
     except (UntraceableError, TypeError, AttributeError, RuntimeError, NotImplementedError):
-        return Graphs(None, None, (), tuple(decisions.made.items()), has_factors, dtype)
+        return Graphs(None, None, (), tuple(decisions.made.items()), has_factors, recording.dtype)
 
 
 def _graphs(recording: Recording, decisions: Decisions, formula: Formula, has_factors: bool) -> Graphs:

@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from lossmith.kernels.row_operations import call_of, seen_through
+from lossmith.kernels.graphs.reductions import is_row
+from lossmith.kernels.graphs.subsets import absence, absence_of_all, call_in
+from lossmith.kernels.row_operations import seen_through
 from lossmith.kernels.symbols import Input, Operation, Recording, Symbol, UntraceableError
 from lossmith.kernels.traced import LOGITS, TARGET
-from lossmith.kernels.triton.subsets import absence
-from lossmith.kernels.triton.walks import is_row
 from lossmith.numerics.normalizer import MARGIN
 
 __all__ = ["lowered", "softmax_of"]
@@ -39,7 +39,7 @@ def lowered(recording: Recording, value: Any, known: dict[Any, Any]) -> Any:
     if not isinstance(value, Operation) or value.is_number:
         return value
     if value not in known:
-        name, arguments = call_of(value)
+        name, arguments = call_in(recording, value)
         parts = [_symbol(recording, lowered(recording, each, known)) for each in arguments]
         if name in LOWERED:
             found = LOWERED[name](*parts)
@@ -160,6 +160,7 @@ LOWERED: dict[str, Callable[..., Any]] = {
     "detach": lambda x: x,
     "log_odds": _log_odds,
     "log_odds_of_absence": absence,
+    "log_odds_of_all_absences": absence_of_all,
     "log_softmax": _log_softmax,
     "logsumexp": _logsumexp,
     "maximum": lambda x, y: torch.where(x < y, y, x),

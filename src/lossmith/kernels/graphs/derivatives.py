@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from lossmith.kernels.row_operations import call_of, is_row, seen_through
+from lossmith.kernels.graphs.subsets import call_in, parts_of_all, slope_of_absence
+from lossmith.kernels.row_operations import is_row, seen_through
 from lossmith.kernels.symbols import Input, Operation, Recording, Symbol, UntraceableError, inputs_of
 from lossmith.kernels.traced import LOGITS
-from lossmith.kernels.triton.subsets import slope_of_absence
 from lossmith.numerics.tempered import escort_pullback, power
 
 __all__ = ["gradient_of"]
@@ -32,35 +32,57 @@ def gradient_of(recording: Recording, loss: Node) -> Any:
     Raises:
         UntraceableError: If an operation has no rule.
     """
-    order = _depending_on_logits(seen_through(loss))
-    if not order:
+    root = seen_through(loss)
+    logits = _logits_in(root)
+    if logits is None:
         raise UntraceableError("does not depend on the logits")
-    pulls: dict[Node, Any] = dict.fromkeys(order)
-    pulls[order[-1]] = 1.0
-    for node in reversed(order):
-        if pulls[node] is None or isinstance(node, Input):
+    (found,) = _pulled_back(recording, root, 1.0, [logits])
+    return recording.symbol_of("mul", 0.0, Symbol(recording, logits)) if found is None else found
+
+
+def _logits_in(root: Node) -> Node | None:
+    seen, waiting = set(), [root]
+    while waiting:
+        node = seen_through(waiting.pop())
+        if node in seen or not isinstance(node, Input | Operation):
             continue
-        for argument, pull in _pulled(recording, node, pulls[node]):
+        seen.add(node)
+        if isinstance(node, Input) and node.name == LOGITS:
+            return node
+        waiting += inputs_of(node)
+    return None
+
+
+def _pulled_back(recording: Recording, root: Node, pull: Any, leaves: list[Any]) -> list[Any]:
+    """Return the pulls on leaves, given that on a root; None where there is none."""
+    order = _depending_on(root, leaves)
+    pulls: dict[Node, Any] = dict.fromkeys(order)
+    pulls[order[-1]] = pull
+    for node in reversed(order):
+        if pulls[node] is None or node in leaves:
+            continue
+        assert isinstance(node, Operation)
+        for argument, own in _pulled(recording, node, pulls[node]):
             seen = seen_through(argument)
-            if pull is not None and isinstance(seen, Input | Operation) and seen in pulls:
-                _add(recording, pulls, seen, pull)
-    found = next(pull for node, pull in pulls.items() if isinstance(node, Input))
-    return recording.symbol_of("mul", 0.0, Symbol(recording, order[0])) if found is None else found
+            if own is not None and isinstance(seen, Input | Operation) and seen in pulls:
+                _add(recording, pulls, seen, own)
+    return [pulls.get(leaf) for leaf in leaves]
 
 
-def _depending_on_logits(loss: Node) -> list[Node]:
-    """Return everything in the loss that is made of logits, each after what it is made of itself."""
+def _depending_on(root: Node, leaves: list[Any]) -> list[Node]:
+    """Return everything in a root that is made of leaves, each after what it is made of itself."""
     depends: dict[Node, bool] = {}
 
     def visit(node: Any) -> bool:
         if not isinstance(node, Input | Operation):
             return False
         if node not in depends:
-            parts = [visit(seen_through(each)) for each in inputs_of(node)]
-            depends[node] = (any(parts) and node.name != "tail_places") or (isinstance(node, Input) and node.name == LOGITS)
+            is_leaf = node in leaves
+            parts = [] if is_leaf else [visit(seen_through(each)) for each in inputs_of(node)]
+            depends[node] = (any(parts) and node.name != "tail_places") or is_leaf
         return depends[node]
 
-    visit(loss)
+    visit(root)
     return [node for node, is_one in depends.items() if is_one]
 
 
@@ -76,7 +98,7 @@ def _add(recording: Recording, pulls: dict[Node, Any], node: Node, pull: Any) ->
 
 def _pulled(recording: Recording, node: Operation, pull: Any) -> Iterator[tuple[Any, Any]]:
     """Return what is pulled at, and by how much."""
-    name, arguments = call_of(node)
+    name, arguments = call_in(recording, node)
     if name in ("detach", "ones_like", "zeros_like", "argmax", "argmin", "isfinite", "isnan"):
         return
     if name not in RULES:
@@ -138,7 +160,17 @@ def _tempered_probs(pull: Any, probs: Any, logits: Any, t: Any) -> Any:
 
 
 def _absence(pull: Any, _: Any, values: Any, index: Any, k: int, scale: Any) -> Any:
-    return pull * slope_of_absence(values, index, k, scale)
+    return slope_of_absence(values, index, k, scale, pull)
+
+
+def _absence_of_all(pull: Any, _: Any, values: Any, k: int, scale: Any) -> Any:
+    """The k largest are numbers of their own, so that each has one entry in the end."""
+    parts, recording = parts_of_all(values, k, scale), values._recording
+    leaves = [part.node for part in (parts.rest, *parts.tops)]
+    slope, *entries = _pulled_back(recording, parts.odds.node, pull, leaves)
+    for place, entry in zip(parts.places, entries, strict=True):
+        slope = slope.scatter(1, place, entry)
+    return slope
 
 
 def _sign(x: Any) -> Any:
@@ -160,6 +192,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "log1p": lambda pull, _, x: pull / (1 + x),
     "log_odds": _log_odds,
     "log_odds_of_absence": _absence,
+    "log_odds_of_all_absences": _absence_of_all,
     "log_softmax": lambda pull, value, x: pull - torch.exp(value) * pull.sum(1, keepdim=True),
     "logsumexp": lambda pull, _, x: pull * torch.softmax(x, 1),
     "maximum": _maximum,
