@@ -65,7 +65,7 @@ def use(engine: str) -> None:
     Raises:
         ValueError: If there is no such engine.
         ImportError: If Triton is not installed.
-        RuntimeError: If there is no C compiler.
+        OSError: If there is no C compiler.
     """
     global losses, mean, reduces, reduced
     chosen = _engine(engine, "engine")

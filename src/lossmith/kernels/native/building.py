@@ -23,7 +23,7 @@ COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-O3", "-march=native", "-std=gnu11", "-fPIC", "-shared", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math")
 
 
-class CompilerError(RuntimeError):
+class CompilerError(OSError):
     """There is no compiler, or it failed."""
 
 
@@ -63,6 +63,8 @@ def library(text: str) -> ctypes.CDLL:
     path = _kept(folder, digest)
     try:
         return ctypes.CDLL(str(path or _compiled(text, folder, digest)))
+    except CompilerError:
+        raise
     except OSError as error:
         raise CompilerError(f"cannot make a kernel in {folder}: {error}") from error
 
