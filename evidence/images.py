@@ -42,7 +42,7 @@ SETS: Mapping[str, Mapping[str, Any]] = {
 """How each set is trained; everything else is as a study has it. Settings of CIFAR-10 follow Jordan 2024, scaled to the batch."""
 COSTS = {
     "fashion-mnist": "about 15 minutes of two cores, and 20 of one for the SVM",
-    "cifar-10": "about half an hour of two cores with --losses ce --noise 0, and three hours for all losses and noises",
+    "cifar-10": "about 75 minutes of one core with --losses ce --noise 0, and four hours of two for all losses and noises",
 }
 """Of two replicates, on a processor with bfloat16."""
 SVM_ROWS = 20_000
