@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 import lossmith
 from lossmith import HardTopKLoss, SmoothTopKLoss
 from lossmith.kernels.cpu.subsets import smooth_kth
+from lossmith.losses.top_k import smooth_topk
 from lossmith.numerics.subsets import marginals as subset_marginals
 from top_k_references import enumerated_loss, kth_largest, loss_and_gradient
 
@@ -266,6 +268,26 @@ def test_with_k_possible_classes_there_is_nothing_to_learn_and_with_fewer_no_los
         loss, grad = loss_and_grad(loss_class(3), logits, target)
         assert loss.isnan()
         assert grad.isnan().any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("tau", [1e-6, 0.03, 0.1, 1.0, 1e3])
+@pytest.mark.parametrize("k", [1, 2, 7, 24, 30])
+def test_with_k_possible_classes_there_is_nothing_to_learn_at_any_temperature(k, tau, dtype):
+    """The quotient of the lowest number and a small temperature overflows."""
+    generator = torch.Generator().manual_seed(k)
+    for low in (-torch.inf, torch.finfo(dtype).min):
+        logits = torch.full((1, k + 3), low, dtype=dtype)
+        possible = torch.randperm(k + 3, generator=generator)[:k]
+        logits[0, possible] = torch.randn(k, generator=generator, dtype=dtype)
+        soft = torch.zeros_like(logits)
+        soft[0, possible] = 1 / k
+        for target in (possible[:1], F.one_hot(possible[:1], k + 3).to(dtype), soft):
+            loss, grad = loss_and_grad(SmoothTopKLoss(k, tau), logits, target)
+            expected, expected_grad = loss_and_grad(partial(smooth_topk, k=k, tau=tau, margin=1.0), logits, target)
+            assert loss == expected == 0
+            assert (grad == 0).all()
+            assert (expected_grad == 0).all()
 
 
 @pytest.mark.parametrize("loss_class", [SmoothTopKLoss, HardTopKLoss])

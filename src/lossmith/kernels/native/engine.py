@@ -14,8 +14,8 @@ from lossmith.kernels.eager import differentiable_gradient, is_differentiated, i
 from lossmith.kernels.formula import Formula
 from lossmith.kernels.graphs.recorded import Graphs, graphs_of
 from lossmith.kernels.native.building import CompilerError, library
+from lossmith.kernels.native.largest import splits_largest
 from lossmith.kernels.native.programs import FUNCTION_NAMES, printed_program
-from lossmith.kernels.native.source import splits_largest
 from lossmith.torch_compat import apply_outside_transforms, function_of_threads
 
 __all__ = ["Kernel", "kernel_for", "losses", "mean"]

@@ -10,7 +10,7 @@ from lossmith.numerics.one_operation import as_one_operation, is_stand_in
 from lossmith.numerics.precision import in_double
 from lossmith.numerics.softmax import zero_unless_diverged
 from lossmith.numerics.subsets.frequencies import NEGLIGIBLE, SubsetSizes
-from lossmith.numerics.subsets.sums import rest_polynomials, subset_sums, with_alternating_signs
+from lossmith.numerics.subsets.sums import powers_of_step, rest_polynomials, subset_sums, with_alternating_signs
 
 __all__ = ["MOST_POWER_SUMS", "absence_of_each", "log_odds_of_absence"]
 
@@ -60,7 +60,7 @@ def _by_power_sums(values: Tensor, top: Tensor, top_index: Tensor, scale: float)
     weights = ((values - next_one) / scale).scatter(1, top_index, -torch.inf).exp()
     polynomials = rest_polynomials(_power_sums(weights, top.shape[1]))
     step = (next_one - kth) / scale
-    steps = (step * torch.arange(polynomials.shape[0], dtype=step.dtype, device=step.device)).exp().T
+    steps = powers_of_step(step[:, 0], top.shape[1])
     holes = ((kth - top) / scale).exp().T
     totals, present, _ = subset_sums(holes, polynomials * steps)
     _, _, absent = subset_sums(holes, torch.nn.functional.pad(polynomials[1:] * steps[:-1], (0, 0, 1, 0)))

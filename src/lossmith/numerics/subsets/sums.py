@@ -25,6 +25,7 @@ __all__ = [
     "Numbers",
     "SubsetSums",
     "holes_of_others",
+    "powers_of_step",
     "rest_polynomials",
     "subset_sums",
     "with_alternating_signs",
@@ -33,6 +34,9 @@ __all__ = [
 
 Doubles = np.ndarray[Any, np.dtype[np.float64]]
 Numbers = TypeVar("Numbers", Tensor, Doubles)
+
+# Its exponential is 0, as is that of everything below.
+_VANISHING = -1000.0
 
 
 class SubsetSums(NamedTuple, Generic[Numbers]):
@@ -115,6 +119,23 @@ def rest_polynomials(power_sums: Numbers) -> Numbers:
     # Rounding can leave a sum of positive products a little below 0.
     polynomials: Numbers = library.concatenate(found)
     return polynomials.clamp_min(0.0) if isinstance(polynomials, Tensor) else np.maximum(polynomials, 0.0)
+
+
+def powers_of_step(step: Numbers, k: int) -> Numbers:
+    """Return ``exp(m step)``, m = 0 .. k.
+
+    The step to a class that is not possible may overflow, and infinity times 0 is not a number.
+
+    Args:
+        step: How far the largest of the rest is below the k-th largest, over the scale, ``(N,)``.
+        k: The highest power.
+
+    Returns:
+        Powers ``(k + 1, N)``, the first of which is 1 unless the step is not a number.
+    """
+    degrees: Any = torch.arange(k + 1, dtype=step.dtype, device=step.device) if isinstance(step, Tensor) else np.arange(k + 1.0)
+    powers: Numbers = _library(step).exp(degrees[:, None] * step.clip(_VANISHING))
+    return powers
 
 
 def with_alternating_signs(rows: Numbers) -> Numbers:

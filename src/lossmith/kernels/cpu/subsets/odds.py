@@ -10,7 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lossmith.numerics.subsets.sums import Doubles, holes_of_others, rest_polynomials, with_alternating_signs, with_holes
+from lossmith.numerics.subsets.sums import (
+    Doubles,
+    holes_of_others,
+    powers_of_step,
+    rest_polynomials,
+    with_alternating_signs,
+    with_holes,
+)
 
 __all__ = ["OddsOfRows", "Slopes"]
 
@@ -35,8 +42,7 @@ class OddsOfRows:
 
     def __init__(self, top: Doubles, reference: Doubles, power_sums: Doubles, scale: float) -> None:
         self._scale = scale
-        degrees = np.arange(len(top) + 1.0)[:, None]
-        self._steps = np.exp(degrees * ((reference - top[-1]) / scale))
+        self._steps = powers_of_step((reference - top[-1]) / scale, len(top))
         self._rest = rest_polynomials(power_sums)
         self._holes = np.exp((top[-1] - top) / scale)
         self._others = holes_of_others(self._holes)

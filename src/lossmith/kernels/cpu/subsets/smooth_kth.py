@@ -94,7 +94,9 @@ class KthByFrequencies:
         log_weights = (values.scatter(1, index, -torch.inf).double() - kth) / scale
         sizes = SubsetSizes(log_weights, k - 0.5, NEGLIGIBLE[values.dtype])
         self._sizes = sizes
-        self._likely, self._less = sizes.probability(k), sizes.probability(k - 1)
+        # Where only k - 1 of the values are possible, rounding can leave the probability of k a little below 0.
+        self._likely = sizes.probability(k).clamp_(min=torch.finfo(torch.float64).tiny)
+        self._less = sizes.probability(k - 1)
         self._k = k
         self.excess = doubles((sizes.tilt + (self._likely / self._less).log())[:, 0])
 
