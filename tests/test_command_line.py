@@ -207,6 +207,7 @@ NAMESPACES = (
         "data",
         "distributed",
         "integrations",
+        "kernels",
         "linear",
         "losses",
         "numerics",
