@@ -27,6 +27,8 @@ __all__ = [
 ]
 
 Frames = Mapping[str, pd.DataFrame]
+LEAST_P = 0.0001
+"""Exported tables have four digits."""
 CUBES = """\
 A loss times c has the cube of c times the efficiency, so that CE+EL is to be compared with larger cross-entropy: 2 CE, which
 CE+EL is near p = 1, has 8 times that of CE, and 4/3 CE, whose gradients are as large on average, 2.37 times."""
@@ -143,7 +145,9 @@ def _battash(name: str, frames: Frames) -> str:
         rows.append([f"`{row.loss}`", *own, points, str(wins), str(rank), "" if difference is None else f"{difference:+.2f}"])
     first = frames["ranking"].iloc[0]
     header = ["loss", "wins", "mean rank", "points over CE (95 % interval)", "paper: wins of 121", "rank", "points"]
-    return f"{first['tables']:.0f} tables; Friedman's test p = {first['friedman_p']:.2g}.\n\n" + markdown_table(header, rows)
+    chance = float(first["friedman_p"])
+    written = f"p = {chance:.2g}" if chance >= LEAST_P else f"p < {LEAST_P}"
+    return f"{first['tables']:.0f} tables; Friedman's test {written}.\n\n" + markdown_table(header, rows)
 
 
 def battash_linear(frames: Frames) -> str:
