@@ -124,3 +124,41 @@ def test_final_layers_with_a_start_of_their_own_keep_it() -> None:
     cosine = make_objective("cosine-softmax").build(make_backbone("mlp1024", (20,)), 10).model.head
     assert cosine.bias.abs().max() == 0
     assert cosine.weight.abs().max() <= 512**-0.5
+
+
+def pooled_network(images: torch.Tensor) -> nn.Module:
+    return make_backbone("pooled-cnn", tuple(images.shape[1:]), some_images=lambda: images)
+
+
+def test_the_first_layer_of_pooled_cnn_whitens_patches_of_training_images() -> None:
+    torch.manual_seed(0)
+    smooth = nn.functional.avg_pool2d(torch.randn(300, 3, 14, 14), 3, stride=1) + torch.randn(300, 1, 1, 1)
+    filters = pooled_network(smooth).layers[0].weight[:12]
+    answers = nn.functional.conv2d(smooth, filters).transpose(0, 1).flatten(1)
+    second_moments = answers @ answers.T / answers.shape[1]
+    assert torch.allclose(second_moments, torch.eye(12), atol=0.05)  # noise of 5e-4 is added to variances of 0.05 and more
+
+
+def test_pooled_cnn_begins_by_letting_its_inputs_pass_and_learns_all_but_its_filters() -> None:
+    torch.manual_seed(0)
+    images = torch.randn(16, 3, 12, 12)
+    network = pooled_network(images)
+    second = network.layers[2][0]
+    plain = torch.randn(2, 24, 6, 6)
+    assert torch.allclose(second(plain)[:, :24], plain, atol=1e-6)
+    before = {name: own.clone() for name, own in network.named_parameters()}
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    network(images).square().sum().backward()
+    optimizer.step()
+    unchanged = [name for name, own in network.named_parameters() if torch.equal(own, before[name])]
+    assert unchanged == ["layers.0.weight"]
+
+
+def test_steps_of_biases_of_pooled_cnn_count_64_times() -> None:
+    norm = pooled_network(torch.randn(8, 3, 12, 12)).layers[2][2]
+    optimizer = torch.optim.SGD(norm.parameters(), lr=1.0)
+    images = torch.randn(4, 64, 5, 5)
+    before = norm(images)
+    before.sum().backward()
+    optimizer.step()
+    assert torch.allclose(norm(images) - before, torch.full(images.shape, -64.0 * 4 * 25), rtol=1e-4)

@@ -12,6 +12,8 @@ from lossmith.encoders.model_folder import ModelFolder
 
 __all__ = ["PreparedData", "Texts"]
 
+_MOST_IMAGES = 2000  # of CIFAR-10 these are two million patches, far more than a covariance of a dozen numbers needs
+
 
 @dataclass(frozen=True, eq=False)
 class Texts:
@@ -95,6 +97,15 @@ class PreparedData:
     @cached_property
     def _column_scales(self) -> ColumnScales:
         return column_scales(as_tensor(self.inputs[self.train]).flatten(1))
+
+    def some_images(self) -> Tensor:
+        """Return training images, at most 2000 of them and always the same, for models that compute a layer from them.
+
+        Returns:
+            Some of the inputs.
+        """
+        step = -(-len(self.train) // _MOST_IMAGES)
+        return as_tensor(self.inputs[self.train[::step]])
 
     def fingerprint(self) -> str:
         """Return a digest of everything that the results depend on, by which a study knows its data again.

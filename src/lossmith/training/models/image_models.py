@@ -54,7 +54,7 @@ def _all_cnn_c(inputs: Inputs) -> nn.Module:
 
 def _pooled_cnn(inputs: Inputs) -> nn.Module:
     """Seven convolutions, made for few epochs of photographs, of Jordan 2024."""
-    return PooledConvolutionalNetwork(inputs.shape[0])
+    return PooledConvolutionalNetwork(inputs.shape[0], inputs.some_images() if inputs.some_images else None)
 
 
 def _wrn_16_8(inputs: Inputs) -> nn.Module:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from torch import nn
 
-__all__ = ["Initialise", "kaiming_normal", "kaiming_normal_by_outputs", "xavier_uniform"]
+__all__ = ["Initialise", "kaiming_normal", "kaiming_normal_by_outputs", "without_bias", "xavier_uniform"]
 
 Initialise = Callable[[nn.Module], object]
 """Draws the weights of one layer anew; layers that it does not know stay as they are."""
@@ -24,7 +24,7 @@ def xavier_uniform(layer: nn.Module) -> None:
     """
     if isinstance(layer, _WITH_WEIGHTS):
         nn.init.xavier_uniform_(layer.weight)
-        _without_bias(layer)
+        without_bias(layer)
 
 
 def kaiming_normal(layer: nn.Module) -> None:
@@ -35,7 +35,7 @@ def kaiming_normal(layer: nn.Module) -> None:
     """
     if isinstance(layer, _WITH_WEIGHTS):
         nn.init.kaiming_normal_(layer.weight)
-        _without_bias(layer)
+        without_bias(layer)
 
 
 def kaiming_normal_by_outputs(layer: nn.Module) -> None:
@@ -50,7 +50,7 @@ def kaiming_normal_by_outputs(layer: nn.Module) -> None:
     if isinstance(layer, nn.Conv2d):
         nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
     if isinstance(layer, _WITH_WEIGHTS):
-        _without_bias(layer)
+        without_bias(layer)
 
 
 def initialise_layers(network: nn.Module, initialise: Initialise) -> None:
@@ -64,6 +64,11 @@ def initialise_layers(network: nn.Module, initialise: Initialise) -> None:
         initialise(layer)
 
 
-def _without_bias(layer: nn.Linear | nn.Conv2d) -> None:
-    if layer.bias is not None:
+def without_bias(layer: nn.Module) -> None:
+    """Set biases to 0, and leave weights as they are.
+
+    Args:
+        layer: Any layer; only linear and convolutional ones change.
+    """
+    if isinstance(layer, _WITH_WEIGHTS) and layer.bias is not None:
         nn.init.zeros_(layer.bias)

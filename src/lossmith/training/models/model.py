@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from torch import nn
+from torch import Tensor, nn
 
 from lossmith.data.column_scales import ColumnScales
 from lossmith.encoders.model_folder import ModelFolder
@@ -21,6 +21,8 @@ class Inputs(NamedTuple):
     """The pretrained encoder, where inputs are its tokens."""
     scales: Callable[[], ColumnScales] | None = None
     """Tells what the training rows say of the columns, where there are such."""
+    some_images: Callable[[], Tensor] | None = None
+    """Returns some of the training images, for a layer that is computed from them."""
 
 
 class Model(NamedTuple):

@@ -120,8 +120,15 @@ def backbone_for(name: str, data: PreparedData) -> nn.Module:
     Raises:
         ValueError: If the model is unknown or does not take such inputs.
     """
-    words, scales = vocabulary_of(data.inputs), None if data.is_sparse else data.column_scales
-    return make_backbone(name, data.input_shape, vocabulary=words, encoder=data.encoder, sparse=data.is_sparse, scales=scales)
+    return make_backbone(
+        name,
+        data.input_shape,
+        vocabulary=vocabulary_of(data.inputs),
+        encoder=data.encoder,
+        sparse=data.is_sparse,
+        scales=None if data.is_sparse else data.column_scales,
+        some_images=data.some_images if data.kind == "image" else None,
+    )
 
 
 def make_backbone(
@@ -132,6 +139,7 @@ def make_backbone(
     encoder: ModelFolder | None = None,
     sparse: bool = False,
     scales: Callable[[], ColumnScales] | None = None,
+    some_images: Callable[[], Tensor] | None = None,
 ) -> nn.Module:
     """Return the model of that name without its final layer: features, ``out_features`` of them, of each input.
 
@@ -142,6 +150,7 @@ def make_backbone(
         encoder: The pretrained encoder, where inputs are its tokens.
         sparse: Whether inputs are sparse rows. A model that has no layer for them gets them written out.
         scales: ``PreparedData.column_scales`` of the data, for a model that scales columns by its training rows.
+        some_images: ``PreparedData.some_images`` of the data, for a model that computes a layer from training images.
 
     Returns:
         The backbone, with random weights; an encoder with its own.
@@ -171,7 +180,7 @@ def make_backbone(
         raise ValueError(f"make_backbone: {name} takes numbers, got {got}; only an lstm takes words.")
     if takes == "sparse rows" and not sparse:
         raise ValueError(f"make_backbone: {name} takes texts as weighted n-grams, got {got}.")
-    made = make(Inputs(tuple(input_shape), vocabulary, encoder, scales))
+    made = make(Inputs(tuple(input_shape), vocabulary, encoder, scales, some_images))
     return made.insert(0, Spread()) if sparse and takes == "anything" and isinstance(made, nn.Sequential) else made
 
 
