@@ -78,9 +78,17 @@ def _replicates(name: str, options: argparse.Namespace) -> int:
 def _results(name: str, weighted: str, study: Study) -> pd.DataFrame:
     groups = study.accuracy_by_frequency()
     rows = study.results.assign(data=name, loss=weighted or study.results["loss"])
-    rows = rows[["data", "loss", "seed", "balanced_accuracy", "accuracy", "macro_f1"]]
+    rows = rows[["data", "loss", "seed", "balanced_accuracy", "accuracy", "macro_f1"]].assign(**_about(name, study))
     few = {weighted or str(loss): groups.loc[loss, ("few", "mean")] for loss in groups.index}
     return rows.assign(few=rows["loss"].map(few))
+
+
+def _about(name: str, study: Study) -> dict[str, Any]:
+    """Return what the map of losses wants to know of a data set."""
+    data = study.load(0)
+    counts = np.bincount(data.labels[data.train].numpy(), minlength=data.num_classes)
+    kind = "image" if name in IMAGES else "table"
+    return {"kind": kind, "rows": len(data.train), "classes": data.num_classes, "imbalance": counts.min() / counts.max()}
 
 
 def differences(results: pd.DataFrame, baseline: str = "ce") -> pd.DataFrame:

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from evidence.map.leave_out import advised, best_neighbours, judged, summary
-from evidence.map.means import differences, map_means, wrong_share
+from evidence.map.means import differences, map_means, uneven_means, wrong_share
 from evidence.map.page import page, picture
 from evidence.map.ship import write_map
 from fake_study import full_study
@@ -88,6 +88,67 @@ def test_advice_cites_what_happened(small_map, monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["studied"] is None
 
 
+@pytest.fixture
+def uneven_results(results):
+    """Eight sets judged by accuracy, and five of uneven classes on which balanced-softmax is ahead by balanced accuracy."""
+    leads = {"ce": 0.0, "balanced-softmax": 0.1, "focal": -0.01}
+    rows = [
+        {"data": f"tail{place}", "kind": "table", "rows": 300, "classes": 3, "imbalance": 0.01 * (place + 1), "loss": loss}
+        | {"seed": seed, "balanced_accuracy": 0.6 + lead + place / 500 * (loss != "ce"), "accuracy": 0.9}
+        for place in range(5)
+        for seed in range(2)
+        for loss, lead in leads.items()
+    ]
+    folder = results / "rare_classes"
+    folder.mkdir()
+    pd.DataFrame(rows).to_csv(folder / "results.csv", index=False)
+    return results
+
+
+@pytest.fixture
+def uneven_map(uneven_results, tmp_path):
+    means = pd.concat([map_means(uneven_results)[0], uneven_means(uneven_results)])
+    return write_map(means, tmp_path / "both.csv")
+
+
+def test_uneven_classes_are_advised_from_uneven_data_alone(uneven_map):
+    found = similar_data(uneven_map, Task(classes=3, kind="table", imbalance=0.02))
+    assert sorted(found.sets) == [f"tail{place}" for place in range(5)]
+    assert found.advised == "balanced-softmax"
+    assert found.records[0].difference == pytest.approx(0.104)
+    even = similar_data(uneven_map, Task(classes=3, noise=0.2, kind="table"))
+    assert not set(even.sets) & set(found.sets)
+    assert "balanced-softmax" not in uneven_map.differences("table", 0.0)
+
+
+def test_the_nearest_imbalance_counts_most(uneven_map):
+    near = LossMap(uneven_map.sets, {"neighbours": 4})
+    assert "tail0" not in similar_data(near, Task(classes=3, imbalance=0.06)).sets
+    assert "tail4" not in similar_data(near, Task(classes=3, imbalance=0.005)).sets
+
+
+def test_advice_for_uneven_classes_speaks_of_balanced_accuracy(uneven_map, monkeypatch, capsys):
+    for module in (advice_module, advice_table):
+        monkeypatch.setattr(module, "shipped_map", lambda: uneven_map)
+    main(["advise", "--classes", "3", "--imbalance", "0.02", "--loss", "ce"])
+    shown = capsys.readouterr().out
+    assert (
+        "balanced-softmax beat ce on 5 of 5 data sets of uneven classes with labels as they are, +10.4 points of balanced"
+        in shown
+    )
+    with pytest.raises(ValueError, match=r"advise: imbalance must be .*, got 2"):
+        advise(3, imbalance=2.0, losses=["ce"])
+
+
+def test_the_page_has_a_part_for_uneven_classes(uneven_results):
+    means, protocol = map_means(uneven_results, by_kind_of_noise=True)
+    measured = {"table": [{"advice": "x"}], "sets": 8, "uneven_sets": 5, "uneven": [{"advice": "the map", "the best": "5 of 5"}]}
+    text = page(differences(means), protocol, measured, uneven_means(uneven_results))
+    assert "on 5 data sets whose rarest and most frequent class are between 1 to 20 and 1 to 100" in text
+    assert "| balanced-softmax | +10.4 (" in text
+    assert "The same on the 5 data sets of uneven classes" in text
+
+
 def test_advice_checks_what_it_is_asked():
     with pytest.raises(ValueError, match=r"advise: kind must be one of table, text, image, got 'sound'."):
         advise(10, kind="sound", losses=["ce"])
@@ -100,12 +161,17 @@ def test_the_map_of_the_library_can_be_read_and_is_small():
     assert len(shipped.sets) >= 12
     assert all(each.kind in ("table", "text", "image") for each in shipped.sets)
     assert all("ce" in found for each in shipped.sets for found in each.accuracy.values())
-    assert len(COLUMNS) == 7
+    assert len(COLUMNS) == 8
+    uneven = [each for each in shipped.sets if each.imbalance is not None]
+    assert {each.kind for each in uneven} == {"table", "image"}
+    assert all(0 < each.imbalance < 0.1 for each in uneven)
 
 
 def test_a_set_that_is_left_out_does_not_advise_itself(small_map):
     only_here = {0.2: {"ce": 0.5, "gce": 0.4, "focal": 0.9}}
-    odd = LossMap((*small_map.sets[:4], small_map.sets[4].__class__("odd", "table", 300, 4, only_here)), {"neighbours": 4})
+    odd = LossMap(
+        (*small_map.sets[:4], small_map.sets[4].__class__("odd", "table", 300, 4, accuracy=only_here)), {"neighbours": 4}
+    )
     found = judged(odd, advised).set_index(["data", "noise"]).loc[("odd", 0.2)]
     assert (found["advised"], found["best"]) == ("gce", "focal")
     assert found["behind"] == pytest.approx(0.5)

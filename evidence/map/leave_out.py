@@ -3,7 +3,8 @@
 Every data set is left out in turn, and advice for it is taken from the others: how often is the advised loss the best on it, or
 within one point of the best, and how far behind is it on average? Beside it stand always ``ce``, always ``gce``, and the theory
 alone, by its ranking and by the pull of wrong labels only. How many neighbours advice rests on is chosen without the set that
-it is judged on.
+it is judged on. Sets of uneven classes, judged by balanced accuracy, have a table of their own: of these there are too few to
+choose neighbours among.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 
 from benchmarks.measure import markdown_table
-from evidence.map.means import map_means
+from evidence.map.means import map_means, uneven_means
 from evidence.map.ship import write_map
 from evidence.studies import export, share
 from lossmith import advise
@@ -34,9 +35,13 @@ Advise = Callable[[LossMap, StudiedSet, float], str]
 """From the other sets, a set and a share of wrong labels to a loss."""
 
 
+def _always(loss: str) -> Advise:
+    return lambda *_: loss
+
+
 def advised(others: LossMap, of: StudiedSet, noise: float) -> str:
     """Return what the map without a set advises for it; cross-entropy where it is silent."""
-    found = similar_data(others, Task(of.classes, noise, of.rows, of.kind))
+    found = similar_data(others, Task(of.classes, noise, of.rows, of.kind, of.imbalance))
     return BASELINE if found is None else found.advised
 
 
@@ -84,6 +89,13 @@ def _best_without(name: str, others: LossMap) -> int | None:
     if name not in _KNOWN:
         _KNOWN[name] = best_neighbours(others)
     return _KNOWN[name]
+
+
+OF_UNEVEN: Mapping[str, Advise] = {
+    "the map": advised,
+    **{f"always {loss}": _always(loss) for loss in (BASELINE, "balanced-softmax", "ce, balanced weights")},
+}
+"""Ways to advise where classes are uneven."""
 
 
 class Theory:
@@ -140,23 +152,30 @@ def main() -> None:
     means, protocol = map_means(options.results)
     with TemporaryDirectory() as folder:
         studied = write_map(means, Path(folder) / "map.csv", protocol=protocol)
+        uneven = write_map(uneven_means(options.results), Path(folder) / "uneven.csv")
     theory = Theory(studied)
     ways: dict[str, Advise] = {
         "the map": nested,
-        "always ce": lambda *_: BASELINE,
-        "always gce": lambda *_: "gce",
+        "always ce": _always(BASELINE),
+        "always gce": _always("gce"),
         "theory, by its ranking": theory.by_rank,
         "theory, by pull alone": theory.by_pull,
     }
     found = {way: judged(studied, advise_for) for way, advise_for in ways.items()}
     table = summary(found)
+    of_uneven = summary({way: judged(uneven, advise_for) for way, advise_for in OF_UNEVEN.items()}) if uneven.sets else None
     folder_of_map = options.results / "map"
     export(pd.concat([frame.assign(advice=way) for way, frame in found.items()]), folder_of_map / "leave_out.csv")
     neighbours, sets = best_neighbours(studied), len(studied.sets)
-    kept = {"neighbours": neighbours, "sets": sets, "table": table.to_dict("records")}
+    kept = {"neighbours": neighbours, "sets": sets, "table": table.to_dict("records"), "uneven_sets": len(uneven.sets)}
+    if of_uneven is not None:
+        kept["uneven"] = of_uneven[of_uneven["wrong labels"] == "all"].drop(columns="wrong labels").to_dict("records")
     (folder_of_map / "leave_out.json").write_text(json.dumps(kept, indent=1) + "\n")
     print(f"{sets} data sets, {'all' if neighbours is None else neighbours} neighbours; {protocol}\n")
     print(markdown_table(list(table.columns), table.to_numpy().tolist()))
+    if of_uneven is not None:
+        print(f"\n{len(uneven.sets)} data sets of uneven classes\n")
+        print(markdown_table(list(kept["uneven"][0]), [list(row.values()) for row in kept["uneven"]]))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-__all__ = ["KEYS", "differences", "map_means", "wrong_share"]
+__all__ = ["KEYS", "differences", "map_means", "uneven_means", "wrong_share"]
 
 KEYS = ["data", "kind", "rows", "classes", "noise", "loss"]
 OWN = "as `lossmith compare` does: nine trials (texts and images six), settings chosen on rows as noisy as those of training"
@@ -48,6 +48,23 @@ def map_means(results: Path, *, by_kind_of_noise: bool = False) -> tuple[pd.Data
         raise SystemExit("nothing has been studied yet: python -m evidence.map")
     noise = cells["noise"] if by_kind_of_noise else cells["noise"].map(wrong_share)
     return cells.assign(noise=noise).groupby(KEYS, sort=False)["accuracy"].mean().reset_index(), protocol
+
+
+def uneven_means(results: Path) -> pd.DataFrame:
+    """Return the mean balanced accuracy of each loss on each set of uneven classes (``python -m evidence.rare_classes``).
+
+    Args:
+        results: The folder of all exported results.
+
+    Returns:
+        A row for each set and loss, as in :func:`map_means`, with the ``imbalance`` of the set; none where nothing was exported.
+    """
+    file = results / "rare_classes" / "results.csv"
+    if not file.is_file():
+        return pd.DataFrame(columns=[*KEYS, "accuracy", "imbalance"])
+    cells = pd.read_csv(file).drop(columns="accuracy").assign(noise=0.0)
+    means = cells.groupby([*KEYS, "imbalance"], sort=False)["balanced_accuracy"].mean()
+    return means.rename("accuracy").reset_index()
 
 
 def _of_replication(file: Path) -> pd.DataFrame:

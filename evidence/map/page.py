@@ -11,7 +11,7 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
 from benchmarks.measure import markdown_table
-from evidence.map.means import differences, map_means, wrong_share
+from evidence.map.means import differences, map_means, uneven_means, wrong_share
 from lossmith.theory.studied.similar_data import FEWEST, mean_interval
 
 __all__ = ["main", "page", "picture"]
@@ -102,13 +102,40 @@ def _surprises(means: pd.DataFrame, count: int = 8) -> list[list[str]]:
     ]
 
 
-def page(means: pd.DataFrame, protocol: str, measured: Mapping[str, object]) -> str:
+def uneven_table(uneven: pd.DataFrame) -> str:
+    """Return how far each loss was ahead of cross-entropy where classes are uneven, in points of balanced accuracy.
+
+    Args:
+        uneven: Rows of :func:`evidence.map.means.uneven_means`.
+
+    Returns:
+        A row for each loss, the best first; a column for all sets and for each kind, an interval where there are four sets.
+    """
+    found = differences(uneven).query("loss != 'ce'")
+    parts = {"all": found, **dict(iter(found.groupby("kind", sort=False)))}
+    heads = [f"{name}s" if name != "all" else "all" for name in parts]
+    columns = [f"{head} ({part['data'].nunique()})" for head, part in zip(heads, parts.values(), strict=True)]
+    order = found.groupby("loss")["difference"].mean().sort_values(ascending=False).index
+    rows = [[loss, *(_mean_of(part.loc[part["loss"] == loss, "difference"]) for part in parts.values())] for loss in order]
+    return markdown_table(["loss", *columns], rows)
+
+
+def _mean_of(numbers: "pd.Series[float]") -> str:
+    mean = f"{100 * numbers.mean():+.1f}"
+    if len(numbers) < FEWEST:
+        return mean
+    low, high = mean_interval(numbers.tolist())
+    return f"{mean} ({100 * low:+.1f} to {100 * high:+.1f})"
+
+
+def page(means: pd.DataFrame, protocol: str, measured: Mapping[str, object], uneven: pd.DataFrame | None = None) -> str:
     """Return the page as Markdown.
 
     Args:
         means: Rows of :func:`differences`, noise by name.
         protocol: How the sets were studied.
         measured: What leaving sets out has shown; empty where it has not been measured.
+        uneven: What happened where classes are uneven, if anything.
 
     Returns:
         The text.
@@ -132,10 +159,27 @@ def page(means: pd.DataFrame, protocol: str, measured: Mapping[str, object]) -> 
         markdown_table(["noise", *table.columns], lines),
         "## Furthest from cross-entropy",
         markdown_table(["data", "size", "noise", "loss", "points"], _surprises(means)),
+        *_uneven_part(uneven),
         "## Advice from it",
         _advice_text(measured),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _uneven_part(uneven: pd.DataFrame | None) -> list[str]:
+    if uneven is None or uneven.empty:
+        return []
+    sets = uneven.drop_duplicates("data")["imbalance"]
+    ratios = f"1 to {1 / sets.max():.0f} and 1 to {1 / sets.min():.0f}"
+    return [
+        "## Uneven classes",
+        (
+            f"Mean difference to `ce` in points of balanced accuracy, on {len(sets)} data sets whose rarest and most frequent "
+            f"class are between {ratios},\nwith 95 % intervals over four sets or more (`python -m evidence.rare_classes`, "
+            "[rare classes](rare-classes.md#which-of-them-is-ahead) tells how). What did not train at all counts as it is."
+        ),
+        uneven_table(uneven),
+    ]
 
 
 def _opening(sets: pd.DataFrame, protocol: str) -> str:
@@ -156,7 +200,16 @@ def _advice_text(measured: Mapping[str, object]) -> str:
         f"Every one of {measured['sets']} data sets left out in turn (`python -m evidence.map.leave_out`), with 95 % binomial\n"
         "intervals. Noise levels of one set are not independent, so that the intervals of `all` are too narrow.\n\n"
         + markdown_table(header, rows)
+        + _advice_where_uneven(measured)
     )
+
+
+def _advice_where_uneven(measured: Mapping[str, object]) -> str:
+    if not measured.get("uneven"):
+        return ""
+    kept: list[dict[str, str]] = measured["uneven"]  # type: ignore[assignment]
+    title = f"\n\nThe same on the {measured['uneven_sets']} data sets of uneven classes, by balanced accuracy:\n\n"
+    return title + markdown_table(list(kept[0]), [list(row.values()) for row in kept])
 
 
 def main() -> None:
@@ -173,7 +226,8 @@ def main() -> None:
     losses = [loss for loss in dict.fromkeys(means["loss"]) if loss != "ce"]
     (options.docs / "figures").mkdir(parents=True, exist_ok=True)
     picture(means, losses, noises).savefig(options.docs / "figures" / "map.png", dpi=110)
-    (options.docs / "map.md").write_text(page(means, protocol, measured), encoding="utf-8")
+    text = page(means, protocol, measured, uneven_means(options.results))
+    (options.docs / "map.md").write_text(text, encoding="utf-8")
     print(options.docs / "map.md")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from evidence.map.means import map_means
+from evidence.map.means import map_means, uneven_means
 from lossmith.theory.studied.loss_map import COLUMNS, FILE, LossMap
 
 __all__ = ["write_map"]
@@ -17,14 +17,14 @@ def write_map(means: pd.DataFrame, file: Path, **about: Any) -> LossMap:
     """Write a map as the library reads it.
 
     Args:
-        means: A row for each set, noise and loss.
+        means: A row for each set, noise and loss; with the imbalance of sets that were judged by balanced accuracy, if any.
         file: Where it goes.
         **about: What is known of the map as a whole.
 
     Returns:
         The map, read again.
     """
-    text = means[list(COLUMNS)].to_csv(index=False, float_format="%.4g")
+    text = means.reindex(columns=list(COLUMNS)).to_csv(index=False, float_format="%.4g")
     file.write_text(f"#{json.dumps(about)}\n{text}", encoding="utf-8")
     return LossMap.read(file)
 
@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument("--file", type=Path, default=FILE, help="of the library (default: its own)")
     options = parser.parse_args()
     means, protocol = map_means(options.results)
+    means = pd.concat([means, uneven_means(options.results)])
     measured = options.results / "map" / "leave_out.json"
     found = json.loads(measured.read_text()) if measured.is_file() else {}
     written = write_map(means, options.file, protocol=protocol, neighbours=found.get("neighbours"))

@@ -13,6 +13,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--noise", type=float, default=0.0, metavar="SHARE", help="share of wrong labels (default: 0)")
     parser.add_argument("--rows", type=int, metavar="N", help="training rows, to find data sets that are like yours")
     parser.add_argument("--kind", choices=("table", "text", "image"), help="what your data is, likewise")
+    parser.add_argument(
+        "--imbalance",
+        type=float,
+        metavar="SHARE",
+        help="rows of the rarest class for each of the most frequent, such as 0.02, where all classes are to count alike",
+    )
     parser.add_argument("--loss", action="append", metavar="LOSS", help="a loss, such as gce or 'gce(q=0.9)' (default: all)")
     parser.add_argument(
         "--reference-classes",
@@ -36,6 +42,7 @@ def run(options: argparse.Namespace) -> None:
         options.loss,
         rows=options.rows,
         kind=options.kind,
+        imbalance=options.imbalance,
         reference_classes=options.reference_classes,
         sigma=options.sigma,
         progress=_show if sys.stderr.isatty() else None,

@@ -93,6 +93,7 @@ def advise(
     *,
     rows: int | None = None,
     kind: str | None = None,
+    imbalance: float | None = None,
     reference_classes: int = 100,
     sigma: float = 1.0,
     progress: Callable[[int, int, str], None] | None = None,
@@ -113,6 +114,8 @@ def advise(
         losses: Expressions or losses; by default the whole catalogue.
         rows: Training rows, by which data sets are chosen that are like the task; by default any number.
         kind: ``table``, ``text`` or ``image``, likewise; by default any.
+        imbalance: Rows of the rarest class for each of the most frequent, in (0, 1], where all classes are to count alike: what
+            happened is then told of uneven data, by balanced accuracy. The theory knows nothing of it.
         reference_classes: The number of classes whose published behaviour is aimed at.
         sigma: The standard deviation of a fresh network's logits.
         progress: Called before each loss.
@@ -135,7 +138,7 @@ def advise(
     check_classes("reference_classes", reference_classes, owner)
     check_sigma(sigma, owner)
     Limits(0.0, 1.0, high_open=True).check("noise", noise, owner=owner)
-    task = _checked_task(num_classes, noise, rows, kind)
+    task = _checked_task(num_classes, noise, rows, kind, imbalance)
     question = Question(num_classes, reference_classes, sigma)
     named = [named_loss(loss, owner) for loss in (filter(needs_no_data, LOSSES) if losses is None else losses)]
     candidates = []
@@ -150,12 +153,14 @@ def advise(
     return Advice(num_classes, noise, reference_classes, sigma, tuple(candidates), recommended, studied)
 
 
-def _checked_task(num_classes: int, noise: float, rows: int | None, kind: str | None) -> Task:
+def _checked_task(num_classes: int, noise: float, rows: int | None, kind: str | None, imbalance: float | None) -> Task:
     if rows is not None:
         Limits(1, whole=True).check("rows", rows, owner="advise")
     if kind is not None and kind not in KINDS:
         raise ValueError(f"advise: kind must be one of {', '.join(KINDS)}, got {kind!r}.")
-    return Task(num_classes, noise, rows, kind)
+    if imbalance is not None:
+        Limits(0.0, 1.0, low_open=True).check("imbalance", imbalance, owner="advise")
+    return Task(num_classes, noise, rows, kind, imbalance)
 
 
 def _candidate(loss: ClassificationLoss, noise: float, question: Question) -> Candidate:

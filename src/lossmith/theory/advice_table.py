@@ -41,16 +41,17 @@ def studied_lines(found: SimilarData | None) -> list[str]:
     about = _about(found)
     advised = f"{BASELINE}: no other loss was ahead of it beyond chance" if found.advised == BASELINE else found.advised
     return [
-        *(_record_line(record, found.what) for record in (*found.records[:MOST_SHOWN], *behind)),
+        *(_record_line(record, found) for record in (*found.records[:MOST_SHOWN], *behind)),
         about,
         f"Advised: {advised}.",
     ]
 
 
-def _record_line(record: LossRecord, what: str) -> str:
-    count, _, rest = what.partition(" ")
+def _record_line(record: LossRecord, found: SimilarData) -> str:
+    count, _, rest = found.what.partition(" ")
     of = f"{record.sets if str(record.sets) != count else count} {rest}"
-    points = f"{100 * record.difference:+.1f} points ({100 * record.low:+.1f} to {100 * record.high:+.1f})"
+    measure = "points" if found.task.imbalance is None else "points of balanced accuracy"
+    points = f"{100 * record.difference:+.1f} {measure} ({100 * record.low:+.1f} to {100 * record.high:+.1f})"
     return f"{record.loss} beat {BASELINE} on {record.ahead} of {of}, {points}."
 
 

@@ -13,7 +13,7 @@ __all__ = ["BASELINE", "KINDS", "LossMap", "StudiedSet", "shipped_map"]
 BASELINE = "ce"
 KINDS = ("table", "text", "image")
 FILE = Path(__file__).with_name("map.csv")
-COLUMNS = ("data", "kind", "rows", "classes", "noise", "loss", "accuracy")
+COLUMNS = ("data", "kind", "rows", "classes", "imbalance", "noise", "loss", "accuracy")
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,12 @@ class StudiedSet:
     rows: int
     """Training rows of a replicate."""
     classes: int
+    imbalance: float | None = None
+    """Rows of the rarest class for each of the most frequent, where losses were judged by balanced accuracy; None where they
+    were judged by accuracy."""
     accuracy: Mapping[float, Mapping[str, float]] = field(default_factory=dict, repr=False, hash=False)
-    """By the share of wrong labels and by loss: the mean over replicates and kinds of noise."""
+    """By the share of wrong labels and by loss: the mean over replicates and kinds of noise; balanced accuracy where that
+    judged."""
 
     def difference(self, noise: float, loss: str) -> float | None:
         """Return by how much a loss was ahead of cross-entropy at a share of wrong labels; None where that was not studied."""
@@ -58,7 +62,7 @@ class LossMap:
         return LossMap(tuple(each for each in self.sets if each.name != name), self.about)
 
     def differences(self, kind: str, noise: float) -> dict[str, list[float]]:
-        """Return by how much each loss was ahead of cross-entropy on every set of a kind.
+        """Return by how much each loss was ahead of cross-entropy on every set of a kind that was judged by accuracy.
 
         Args:
             kind: ``table``, ``text`` or ``image``.
@@ -67,7 +71,7 @@ class LossMap:
         Returns:
             By loss; without those that were not studied there.
         """
-        sets = [each for each in self.sets if each.kind == kind]
+        sets = [each for each in self.sets if each.kind == kind and each.imbalance is None]
         found = {loss: [each.difference(noise, loss) for each in sets] for loss in self.losses if loss != BASELINE}
         there = {loss: [number for number in numbers if number is not None] for loss, numbers in found.items()}
         return {loss: numbers for loss, numbers in there.items() if numbers}
@@ -94,9 +98,9 @@ class LossMap:
 
 
 def _sets(rows: Sequence[Mapping[str, str]]) -> tuple[StudiedSet, ...]:
-    found: dict[tuple[str, str, int, int], dict[float, dict[str, float]]] = {}
+    found: dict[tuple[str, str, int, int, float | None], dict[float, dict[str, float]]] = {}
     for row in rows:
-        key = row["data"], row["kind"], int(row["rows"]), int(row["classes"])
+        key = row["data"], row["kind"], int(row["rows"]), int(row["classes"]), float(row["imbalance"] or 0) or None
         found.setdefault(key, {}).setdefault(float(row["noise"]), {})[row["loss"]] = float(row["accuracy"])
     return tuple(StudiedSet(*key, accuracy) for key, accuracy in found.items())
 

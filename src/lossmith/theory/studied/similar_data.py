@@ -27,6 +27,8 @@ class Task:
     """Training rows; None where they are not known."""
     kind: str | None = None
     """``table``, ``text`` or ``image``; None where it does not matter."""
+    imbalance: float | None = None
+    """Rows of the rarest class for each of the most frequent, where all classes are to count alike; None where all rows are."""
 
 
 @dataclass(frozen=True)
@@ -68,15 +70,18 @@ class SimilarData:
     def what(self) -> str:
         """The sets in words, such as ``36 tables with 20 % wrong labels``."""
         kind = NAMES.get(self.task.kind or "", "data sets")
-        return f"{len(self.sets)} {kind} {f'with {self.noise:.0%} wrong labels' if self.noise else 'with labels as they are'}"
+        uneven = "" if self.task.imbalance is None else " of uneven classes"
+        labels = f"with {self.noise:.0%} wrong labels" if self.noise else "with labels as they are"
+        return f"{len(self.sets)} {kind}{uneven} {labels}"
 
 
 def similar_data(studied: LossMap, task: Task) -> SimilarData | None:
     """Return how losses did on the sets most like a task.
 
-    Sets are of the task's kind and were studied at the share of wrong labels that is nearest to the task's. Of these the
-    nearest count, by the logarithms of classes and rows, each divided by its spread over the sets; how many, the map says, as
-    was measured by leaving sets out, and all of them until then.
+    Sets are of the task's kind, were judged by accuracy, or by balanced accuracy where the task has an imbalance, and were
+    studied at the share of wrong labels that is nearest to the task's. Of these the nearest count, by the logarithms of classes,
+    rows and imbalance, each divided by its spread over the sets; how many, the map says, as was measured by leaving sets out, and
+    all of them until then.
 
     Args:
         studied: What happened.
@@ -85,7 +90,8 @@ def similar_data(studied: LossMap, task: Task) -> SimilarData | None:
     Returns:
         The records; None where the map has fewer than four sets of that kind, or none with so many classes.
     """
-    of_kind = [each for each in studied.sets if task.kind in (None, each.kind) and each.accuracy]
+    judged_alike = [each for each in studied.sets if (each.imbalance is None) == (task.imbalance is None)]
+    of_kind = [each for each in judged_alike if task.kind in (None, each.kind) and each.accuracy]
     if len(of_kind) < FEWEST or not min(s.classes for s in of_kind) <= task.classes <= max(s.classes for s in of_kind):
         return None
     noise = min({level for each in of_kind for level in each.accuracy}, key=lambda level: (abs(level - task.noise), level))
@@ -106,7 +112,8 @@ def similar_data(studied: LossMap, task: Task) -> SimilarData | None:
 
 def _nearest(sets: Sequence[StudiedSet], task: Task, count: int) -> list[StudiedSet]:
     """Return the sets that are nearest to a task, the nearest first."""
-    wanted = {"classes": task.classes, **({} if task.rows is None else {"rows": task.rows})}
+    known = {"classes": task.classes, "rows": task.rows, "imbalance": task.imbalance}
+    wanted = {name: value for name, value in known.items() if value is not None}
     spreads = {name: _spread([math.log(getattr(each, name)) for each in sets]) for name in wanted}
 
     def distance(each: StudiedSet) -> float:
