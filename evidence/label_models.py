@@ -21,7 +21,7 @@ from torch import Tensor
 from lossmith.data import PreparedData
 from lossmith.data.sparse_rows import SparseRows
 from lossmith.objectives import make_objective
-from lossmith.studies.design.usual_training import decay_range, rate_range
+from lossmith.studies.design.usual_training import decay_range, rate_range, untuned_decay
 from lossmith.studies.labels.cross_validation import FOLDS, CrossValidation, Probabilities, folds_of
 from lossmith.training.job import Job
 from lossmith.training.recipe import Run
@@ -76,7 +76,7 @@ class Networks:
         """Return the accuracy of a network of cross-entropy."""
         recipe = self._trained(data, labels, seed).recipe
         part = replace(data, train=data.train[is_kept], validation=data.train[:0])
-        rate, decay = math.sqrt(math.prod(rate_range(recipe))), decay_range(recipe)[1]
+        rate, decay = math.sqrt(math.prod(rate_range(recipe))), math.sqrt(untuned_decay(recipe) * decay_range(recipe)[1])
         job = Job(Run("ce", "none", seed, rate, decay), make_objective("ce"), labels[is_kept], labels[:0])
         with closing(train_all([job], part, recipe, workers=1)) as results:
             predicted = next(results).test_probabilities.argmax(1)

@@ -35,9 +35,9 @@ LOSSES = ("ce", "gce")
 """Cross-entropy, whose probabilities are those of labels, wrong ones among them, and a robust loss, which learns fewer of these.
 """
 FOLDS = 5
-DECAYS = 2
-"""How many weight decays are tried, the middle of the usual range and its end: strong ones keep wrong labels from being learnt by
-heart."""
+DECAYS = 3
+"""How many weight decays are tried, from what is usual without a search to the end of the range: strong ones keep wrong labels from
+being learnt by heart, and the strongest, where labels are right, from learning."""
 
 Probabilities = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
