@@ -1,7 +1,7 @@
 """What torch.compile makes of the losses, counted and not timed: ``python -m benchmarks.compiled``, which takes minutes.
 
 Kernels are those that Inductor generates for a training step on the processor of this machine, by its own count; they are not
-made into machine code. Graphs are those that are compiled while each number of a loss that a schedule may change takes four
+made into machine code. Graphs are those that Inductor compiles while each number of a loss that a schedule may change takes four
 values. A break of a graph would be an error.
 """
 
@@ -45,41 +45,38 @@ def values_of(number: AdjustableNumber) -> list[float]:
     return [start + step * (i + 0.5) for i in range(VALUES)]
 
 
-def compiled_graphs(expression: str, name: str, *, dynamic: bool | None) -> int:
+def compiled_graphs(expression: str, name: str) -> int:
     """Return how many graphs are compiled while a number of a loss changes."""
     torch._dynamo.reset()
     counters.clear()
     loss = make_loss(expression)
     number = adjustable_numbers(loss)[name]
-    compiled = torch.compile(loss, fullgraph=True, backend="eager", dynamic=dynamic)
-    logits, target = torch.randn(SHAPE), torch.randint(SHAPE[1], SHAPE[:1])
+    compiled = torch.compile(loss, fullgraph=True)
+    logits, target = torch.randn(SHAPE, requires_grad=True), torch.randint(SHAPE[1], SHAPE[:1])
     for value in values_of(number):
         number.set(value)
-        compiled(logits, target)
+        compiled(logits, target).backward()
     return int(counters["stats"]["unique_graphs"])
 
 
-def graphs(expression: str, *, dynamic: bool | None) -> str:
+def graphs(expression: str) -> str:
     """Return the graphs for each number of a loss."""
     names = [name for name in adjustable_numbers(make_loss(expression)) if name != "label_smoothing"]
-    return ", ".join(f"{name} {compiled_graphs(expression, name, dynamic=dynamic)}" for name in names)
+    return ", ".join(f"{name} {compiled_graphs(expression, name)}" for name in names)
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("losses", nargs="*", default=ready_losses(), help="expressions; the catalogue by default")
-    parser.add_argument("--graphs", action="store_true", help="count graphs only, which takes seconds for each loss")
+    parser.add_argument("--kernels", action="store_true", help="count kernels only, which takes seconds for each loss")
     chosen = parser.parse_args()
     torch._inductor.config.force_disable_caches = True  # what comes from a cache is not counted
-    print("| loss | kernels | graphs | graphs, dynamic=True |\n|---|---|---|---|")
-    if not chosen.graphs:
-        print(f"| F.cross_entropy | {generated_kernels(F.cross_entropy)} | | |", flush=True)
+    print("| loss | kernels | graphs |\n|---|---|---|")
+    print(f"| F.cross_entropy | {generated_kernels(F.cross_entropy)} | |", flush=True)
     for expression in chosen.losses:
-        kernels = "" if chosen.graphs else generated_kernels(make_loss(expression))
-        print(
-            f"| {expression} | {kernels} | {graphs(expression, dynamic=None)} | {graphs(expression, dynamic=True)} |", flush=True
-        )
+        numbers = "" if chosen.kernels else graphs(expression)
+        print(f"| {expression} | {generated_kernels(make_loss(expression))} | {numbers} |", flush=True)
 
 
 if __name__ == "__main__":

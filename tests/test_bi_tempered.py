@@ -262,12 +262,12 @@ def test_temperatures_change_without_compiling_anew(loss_class):
     counter = CompileCounterWithBackend("aot_eager")
     compiled = torch.compile(loss, fullgraph=True, backend=counter)
     logits, target = rows(8, 10).float().requires_grad_(), torch.arange(8)
-    for step, (t1, t2) in enumerate([(0.8, 1.2), (0.75, 1.25), (0.7, 1.3), (0.6, 1.5), (0.5, 2.0), (0.3, 4.0)]):
+    for t1, t2 in [(0.8, 1.2), (0.75, 1.25), (0.7, 1.3), (0.6, 1.5), (0.5, 2.0), (0.3, 4.0)]:
         loss.t1, loss.t2 = t1, t2
         (ours,) = torch.autograd.grad(compiled(logits, target), logits)
         (expected,) = torch.autograd.grad(loss(logits, target), logits)
         torch.testing.assert_close(ours, expected)
-        assert counter.frame_count == min(step + 1, 2)
+        assert counter.frame_count == 1
 
 
 @pytest.mark.parametrize(("t1", "t2", "backend"), [(0.8, 1.2, "inductor"), (0.8, 0.5, "aot_eager"), (1.0, 1.0, "aot_eager")])

@@ -15,7 +15,7 @@ from lossmith.losses.catalogue.ready import ready_losses
 from lossmith.training.job import Job
 from lossmith.training.loop import train_stack
 from lossmith.training.recipe import Recipe, Run, Trained
-from lossmith.training.records import CURVES
+from lossmith.training.records import CURVES, fitted_places
 from lossmith.training.stacks.built_model import build_model
 from lossmith.training.stacks.dropout_masks import DropoutMasks
 from lossmith.training.stacks.stackable import can_be_stacked
@@ -387,3 +387,18 @@ def test_seconds_add_up_to_the_time_of_the_stack(monkeypatch: pytest.MonkeyPatch
     together = train_stack(jobs, data, Recipe(epochs=2))
     # Each of two epochs is timed from one look to the next, and so is writing it down; four runs share that time.
     assert [trained.seconds for trained in together] == [2 * (1 + 1) / 4] * 4
+
+
+def test_curves_of_many_training_rows_are_of_some_of_them(monkeypatch):
+    """Evenly from all parts; what is learnt and predicted is the same."""
+    data, recipe = digits(), Recipe(epochs=2, batch_size=16)
+    (whole,) = train_stack([job(data, "ce", 3, 0.1, noise=0.4)], data, recipe)
+    monkeypatch.setattr("lossmith.training.records.MOST_FITTED", 10)
+    (part,) = train_stack([job(data, "ce", 3, 0.1, noise=0.4)], data, recipe)
+    places = fitted_places(data).tolist()
+    assert len(places) == 10
+    assert places[0] == 0
+    assert max(np.diff(places)) - min(np.diff(places)) <= 1
+    np.testing.assert_array_equal(part.test_logits, whole.test_logits)
+    assert part.curves["test_accuracy"] == whole.curves["test_accuracy"]
+    assert all((10 * share) % 1 == pytest.approx(0.0, abs=1e-9) for share in part.curves["train_accuracy"])

@@ -26,6 +26,7 @@ __all__ = [
     "function_of_threads",
     "has_native_bfloat16",
     "has_triton",
+    "input_of_graph",
     "is_autocast_enabled",
     "is_constant",
     "is_dtensor",
@@ -34,6 +35,7 @@ __all__ = [
     "is_in_forward_mode",
     "is_one_of_many_gradients",
     "is_traced",
+    "makes_inputs_of_numbers",
     "on_one_path",
     "refuse_forward_mode_twice",
     "weight_norm_backward",
@@ -137,6 +139,16 @@ def is_constant(number: float) -> bool:
     from torch.fx.experimental.symbolic_shapes import has_static_value  # heavy, and needed by nothing but compilation
 
     return has_static_value(number)
+
+
+makes_inputs_of_numbers = not _PROBES_ARE_OFF and _VERSION >= (2, 9)
+"""Whether a number in a tensor can be read in a graph that is being compiled, so that it is an input of it."""
+
+
+def input_of_graph(number: Tensor) -> float:
+    """Return the number in a tensor without dimensions, as an input of the graph that is being compiled."""
+    with torch._dynamo.patch_dynamo_config(capture_scalar_outputs=True):  # or reading it would break the graph in two
+        return float(number.item())
 
 
 def on_one_path(numbers: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """The bi-tempered logistic loss, for many classes and for one logit, and the Tsallis loss that it is compared with."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Unpack
+from collections.abc import Sequence
+from typing import Unpack
 
 import torch
 from torch import Tensor
@@ -192,7 +192,9 @@ class BinaryBiTemperedLoss(OneLogitLoss):
     Reference: Amid et al. 2019, "Robust bi-tempered logistic loss based on Bregman divergences", figure 1.
     """
 
-    limits: ClassVar[Mapping[str, Limits]] = _LIMITS
+    limits = _LIMITS
+    t1: float
+    t2: float
 
     def __init__(
         self,
@@ -246,12 +248,6 @@ class BinaryBiTemperedLoss(OneLogitLoss):
     def extra_repr(self) -> str:
         """Return the temperatures."""
         return f"t1={self.t1}, t2={self.t2}"
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        """Check temperatures whenever they are set."""
-        if name in self.limits:
-            value = self.limits[name].check(name, value, owner=type(self).__name__)
-        super().__setattr__(name, value)
 
 
 def _check_target(owner: str, target: Tensor, t1: float) -> None:

@@ -12,9 +12,11 @@ from lossmith.training.devices import precise
 from lossmith.training.job import Job
 from lossmith.training.recipe import CURVES
 
-__all__ = ["Answers", "Record", "answers_of", "epoch_shares", "rows_of_curves", "tested_rows"]
+__all__ = ["Answers", "Record", "answers_of", "epoch_shares", "fitted_places", "rows_of_curves", "tested_rows"]
 
 FEWEST_OF_CURVES = 500
+MOST_FITTED = 10_000
+"""Training rows that are looked at after every epoch: enough to tell what has been learnt to half a point."""
 
 
 @dataclass
@@ -55,9 +57,9 @@ class Answers:
     """The labels by which predictions are judged; those of training and validation differ between the runs."""
 
     train: Tensor
-    """``(runs, rows)``: the labels as given."""
+    """``(runs, rows)``: the labels as given, of the training rows that are looked at."""
     truth: Tensor
-    """``(rows,)``: the true labels of the training rows."""
+    """``(rows,)``: the true labels of these."""
     validation: Tensor
     """``(runs, rows)``"""
     test: Tensor
@@ -86,22 +88,35 @@ class Answers:
         return Answers(self.train[runs], self.truth, self.validation[runs], self.test)
 
 
-def rows_of_curves(train_rows: int, test_rows: int) -> int:
-    """Return how many test rows are looked at after every epoch: no more than there are training rows, or 500.
+def rows_of_curves(train_rows: int, test_rows: int) -> tuple[int, int]:
+    """Return how many rows of training and test are looked at after every epoch.
 
-    All of them are looked at in the end; a curve needs no ten thousand after every epoch of a few hundred.
+    Of the training rows these are ten thousand at most: a curve needs no more, and to look at all would cost a third of learning
+    from them. Of the test rows they are no more than there are training rows, or 500; all of them are looked at in the end.
 
     Args:
         train_rows: Rows that are trained on.
         test_rows: Rows of the test split.
 
     Returns:
-        A number of rows.
+        Two numbers of rows.
 
-    >>> rows_of_curves(1000, 300), rows_of_curves(1000, 10_000), rows_of_curves(100, 10_000)
-    (300, 1000, 500)
+    >>> rows_of_curves(1000, 300), rows_of_curves(100, 10_000), rows_of_curves(50_000, 10_000)
+    ((1000, 300), (100, 500), (10000, 10000))
     """
-    return min(test_rows, max(train_rows, FEWEST_OF_CURVES))
+    return min(train_rows, MOST_FITTED), min(test_rows, max(train_rows, FEWEST_OF_CURVES))
+
+
+def fitted_places(data: PreparedData) -> Tensor:
+    """Return the places of the training rows that are looked at after every epoch, from all parts alike.
+
+    Args:
+        data: What is trained on.
+
+    Returns:
+        Places among the training rows.
+    """
+    return _from_all_parts(rows_of_curves(len(data.train), len(data.test))[0], len(data.train))
 
 
 def tested_rows(data: PreparedData) -> Tensor:
@@ -113,16 +128,20 @@ def tested_rows(data: PreparedData) -> Tensor:
     Returns:
         Row numbers.
     """
-    count = rows_of_curves(len(data.train), len(data.test))
-    return data.test[torch.arange(count) * len(data.test) // max(1, count)]
+    return data.test[_from_all_parts(rows_of_curves(len(data.train), len(data.test))[1], len(data.test))]
 
 
-def answers_of(jobs: Sequence[Job], data: PreparedData, tested: Tensor) -> Answers:
+def _from_all_parts(count: int, rows: int) -> Tensor:
+    return torch.arange(count) * rows // max(1, count)
+
+
+def answers_of(jobs: Sequence[Job], data: PreparedData, fitted: Tensor, tested: Tensor) -> Answers:
     """Return the labels by which runs are judged after every epoch.
 
     Args:
         jobs: The runs, with their labels.
         data: What they are trained on.
+        fitted: The places of the training rows that are looked at.
         tested: The test rows that are looked at.
 
     Returns:
@@ -130,8 +149,8 @@ def answers_of(jobs: Sequence[Job], data: PreparedData, tested: Tensor) -> Answe
     """
     truth = data.labels if data.true_labels is None else data.true_labels
     return Answers(
-        train=torch.stack([job.train_labels for job in jobs]),
-        truth=truth[data.train],
+        train=torch.stack([job.train_labels[fitted] for job in jobs]),
+        truth=truth[data.train[fitted]],
         validation=torch.stack([job.validation_labels for job in jobs]),
         test=truth[tested],
     )

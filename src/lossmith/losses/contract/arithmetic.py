@@ -4,12 +4,12 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
-from torch import nn
+from lossmith.losses.contract.numbers import HasNumbers
 
 __all__ = ["SummableLoss"]
 
 
-class SummableLoss(nn.Module):
+class SummableLoss(HasNumbers):
     """Something that can be multiplied by a number, added to others of its kind, and copied."""
 
     _sum_of: ClassVar[Callable[[Sequence[tuple[float, Any]]], Any]]

@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from lossmith.losses.contract.numbers import HasNumbers
 from lossmith.losses.contract.options import Reduction
 from lossmith.losses.contract.reduction import checked_denominator, reduce
 
 __all__ = ["OneLogitLoss"]
 
 
-class OneLogitLoss(nn.Module):
+class OneLogitLoss(HasNumbers):
     """Base of losses of one logit per label: weights of elements and of positive labels, and the reduction.
 
     Args:

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from lossmith import kernels
-from lossmith.expressions.limits import Limits
 from lossmith.expressions.printed_form import printed_call
 from lossmith.kernels import Formula
 from lossmith.kernels.sharded.entering import as_given, is_spread, spread, whole_shape
 from lossmith.losses.contract.arithmetic import SummableLoss
+from lossmith.losses.contract.numbers import number
 from lossmith.losses.contract.options import OPTION_CHECKS, Options, Reduction, as_class_weights, check_option_names
 from lossmith.losses.contract.reduction import along_classes, checked_denominator, output_dtype, reduce, smooth, sum_of_shares
 from lossmith.losses.contract.target_warnings import LOOKS, warn_of_other_meaning
@@ -39,7 +39,7 @@ class ClassificationLoss(SummableLoss):
     """
 
     name: ClassVar[str]
-    limits: ClassVar[Mapping[str, Limits]] = {}
+    constants = {"label_smoothing": 0.0}
     presets: ClassVar[Mapping[int, Mapping[str, Any]]] = {}
     """Published parameters by number of classes."""
     takes_several: ClassVar[bool] = False
@@ -49,7 +49,7 @@ class ClassificationLoss(SummableLoss):
     weight: Tensor | None
     ignore_index: int
     reduction: Reduction
-    label_smoothing: float
+    label_smoothing: float = number("label_smoothing")
 
     def __init__(
         self,
@@ -266,10 +266,8 @@ class ClassificationLoss(SummableLoss):
         return losses, share
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Check parameters whenever they are set, so that a schedule cannot leave their range unnoticed."""
-        if name in self.limits:
-            value = self.limits[name].check(name, value, owner=type(self).__name__)
-        elif name in OPTION_CHECKS:
+        """Check options whenever they are set, as numbers are."""
+        if name in OPTION_CHECKS:
             value = OPTION_CHECKS[name](value, type(self).__name__)
         super().__setattr__(name, value)
 

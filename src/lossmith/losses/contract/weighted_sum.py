@@ -1,7 +1,9 @@
 """Weighted sums of losses."""
 
 from collections.abc import Sequence
+from typing import Any
 
+import torch
 from torch import Tensor
 
 from lossmith.expressions.limits import Limits
@@ -42,20 +44,23 @@ class WeightedSum(CompositeLoss):
     @property
     def factors(self) -> tuple[float, ...]:
         """What each part is multiplied by; to change one, assign all of them."""
-        return tuple(self._factors)
+        if torch.compiler.is_dynamo_compiling() and self._has_tensor(_factor(0)):
+            return tuple(self._input_of_graph(_factor(place)) for place in range(len(self.parts)))
+        return self._factors
 
     @factors.setter
     def factors(self, factors: Sequence[float]) -> None:
         if len(factors) != len(self.parts):
             raise ValueError(f"WeightedSum: factors must be {len(self.parts)} numbers, one for each part, got {len(factors)}.")
-        # A list, because torch.compile takes its numbers for inputs of a graph, and those of a tuple for constants.
-        self._factors = [_checked(factor) for factor in factors]
+        self._factors = tuple(map(_checked, factors))
+        for place, factor in enumerate(self._factors):
+            self._keep_tensor(_factor(place), factor)
 
     def formula(self) -> Formula:
         """Return the weighted sum of the formulas of the parts; the terms of all parts become one sum."""
         terms: list[Term] = []
         others: list[tuple[float, Formula]] = []
-        for factor, loss in zip(self._factors, self.parts, strict=True):
+        for factor, loss in zip(self.factors, self.parts, strict=True):
             formula = loss.formula()
             if isinstance(formula, Terms):
                 terms += [Term(factor * term.factor, term.curve, term.normalized) for term in formula.terms]
@@ -100,6 +105,11 @@ class WeightedSum(CompositeLoss):
         """Return the parts with their factors."""
         return list(zip(self.factors, self.parts, strict=True))
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make the tensors of the factors anew, too."""
+        super().__setstate__(state)
+        self.factors = state["_factors"]
+
     def __repr__(self) -> str:
         """Return the sum as ``lossmith.make_loss`` reads it."""
         return " + ".join(f"{factor}*{loss}" for factor, loss in zip(self.factors, self.parts, strict=True))
@@ -121,6 +131,10 @@ def sum_of(summands: Sequence[tuple[float, ClassificationLoss]]) -> WeightedSum:
 
 
 ClassificationLoss._sum_of = staticmethod(sum_of)
+
+
+def _factor(place: int) -> str:
+    return f"factors.{place}"
 
 
 def _checked(factor: float) -> float:

@@ -82,7 +82,7 @@ class Cost:
             Seconds.
         """
         _, validation, test = self.splits
-        looked_at = rows + min(validation, rows) + rows_of_curves(rows, test)
+        looked_at = min(validation, rows) + sum(rows_of_curves(rows, test))
         return -(-rows // batch_size) * self.step + rows * self.row + looked_at * self.look
 
     def of_references(self, rows: int) -> float:
@@ -202,7 +202,7 @@ class _Sample:
 
     def _looked_at(self, *, few: bool) -> int:
         data = self._data(few=few)
-        return len(data.train) + len(data.validation) + rows_of_curves(len(data.train), len(data.test))
+        return len(data.validation) + sum(rows_of_curves(len(data.train), len(data.test)))
 
     def _data(self, *, few: bool) -> PreparedData:
         """Return a part of the data: as many training rows as are tried, and the others in proportion, or few of them."""

@@ -36,8 +36,8 @@ LOSSES = ("ce", "gce")
 """
 FOLDS = 5
 DECAYS = 3
-"""How many weight decays are tried, from what is usual without a search to the end of the range: strong ones keep wrong labels from
-being learnt by heart, and the strongest, where labels are right, from learning."""
+"""How many weight decays are tried, from what is usual without a search to the end of the range: strong ones keep wrong labels
+from being learnt by heart, and the strongest, where labels are right, from learning."""
 
 Probabilities = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
