@@ -79,7 +79,7 @@ def ours(model: str, data: PreparedData, precision: str) -> Candidate:
     """Train as a study does."""
     job = Job(Run("ce", "none", 0, 0.01), make_objective("ce"), data.labels[data.train], data.labels[data.validation])
     recipe = Recipe(model=model, epochs=1000, batch_size=BATCH, precision=precision)
-    training = Training([job], data, recipe, None, None)
+    training = Training([job], data, recipe, None, None, inputs=data.inputs)
     return Candidate(lambda: training.train_epoch(1), lambda: training.run_epochs(1, 1))
 
 

@@ -63,7 +63,7 @@ def epoch_seconds(case: Case) -> float:
         for seed in range(case.together)
     ]
     recipe = Recipe(model=case.model, epochs=100, batch_size=case.batch_size, precision=case.precision)
-    training = Training(jobs, data, recipe, None, None)
+    training = Training(jobs, data, recipe, None, None, inputs=data.inputs)
     training.run_epochs(1, 1)  # nobody is fast at first
     start = time.thread_time()
     training.run_epochs(2, 2)

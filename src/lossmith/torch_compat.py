@@ -24,6 +24,7 @@ __all__ = [
     "are_transforms_active",
     "below_autograd",
     "function_of_threads",
+    "fused_sgd",
     "has_native_bfloat16",
     "has_triton",
     "input_of_graph",
@@ -212,3 +213,6 @@ def function_of_threads() -> int | None:
 
 weight_norm_backward: Callable[..., tuple[Tensor, Tensor]] | None = _probe("ops.aten._weight_norm_interface_backward.default")
 """The gradient of ``lengths * v / ||v||`` in one pass: takes grad, v, lengths, norms and the dimension that is kept."""
+
+fused_sgd: Callable[..., None] | None = _probe("_fused_sgd_")
+"""A step of stochastic gradient descent in one pass, as ``torch.optim.SGD(fused=True)`` makes it: takes lists of tensors."""
