@@ -15,7 +15,7 @@ from lossmith.losses.catalogue.ready import ready_losses
 from lossmith.training.job import Job
 from lossmith.training.loop import train_stack
 from lossmith.training.recipe import Recipe, Run, Trained
-from lossmith.training.records import CURVES, fitted_places
+from lossmith.training.records import CURVES, places_of_curves
 from lossmith.training.stacks.built_model import build_model
 from lossmith.training.stacks.dropout_masks import DropoutMasks
 from lossmith.training.stacks.stackable import can_be_stacked
@@ -395,7 +395,7 @@ def test_curves_of_many_training_rows_are_of_some_of_them(monkeypatch):
     (whole,) = train_stack([job(data, "ce", 3, 0.1, noise=0.4)], data, recipe)
     monkeypatch.setattr("lossmith.training.records.MOST_FITTED", 10)
     (part,) = train_stack([job(data, "ce", 3, 0.1, noise=0.4)], data, recipe)
-    places = fitted_places(data).tolist()
+    places = places_of_curves(data)[0].tolist()
     assert len(places) == 10
     assert places[0] == 0
     assert max(np.diff(places)) - min(np.diff(places)) <= 1

@@ -19,7 +19,7 @@ from lossmith.training.learning_rate_schedules import Moment, make_learning_rate
 from lossmith.training.merit import NO_MERIT, Merit
 from lossmith.training.race import Judge, Race
 from lossmith.training.recipe import Recipe, Trained
-from lossmith.training.records import Record, answers_of, epoch_shares, fitted_places, tested_rows
+from lossmith.training.records import Record, answers_of, epoch_shares, looked_at
 from lossmith.training.seeds import seeded
 from lossmith.training.stacks.built_model import build_model
 from lossmith.training.stacks.composition import by_seed
@@ -113,8 +113,7 @@ class Training:
         options = {"momentum": recipe.momentum, "nesterov": recipe.nesterov} if recipe.optimizer == "sgd" else {}
         self.optimizer = OPTIMIZERS[recipe.optimizer](self.model.parameters, self.model.decay, **options)
         self.losses = StackedLosses(jobs, recipe.epochs, self.device)
-        fitted, tested = fitted_places(data), tested_rows(data)
-        self.answers = answers_of(jobs, data, fitted, tested).to(self.device)
+        self.answers = answers_of(jobs, data).to(self.device)
         labels = torch.stack([job.train_labels for job in jobs]).to(self.device)
         self.batches = Batches(inputs, data.train.to(self.device), labels, seeds, recipe.batch_size)
         self.augmentation = Augmentation(recipe.augment, seeds, data, self.device) if recipe.augment != NONE else None
@@ -126,7 +125,7 @@ class Training:
         self.chosen = self.model.weights.clone()
         """The weights whose predictions count, of all runs."""
         self.active = list(range(len(jobs)))
-        self.rows = torch.cat([data.train[fitted], data.validation, tested]).to(self.device)
+        self.rows = looked_at(data).to(self.device)
 
     def run_epochs(self, first: int, last: int) -> None:
         """Train from one epoch to another, both included, as long as any run is active."""

@@ -12,7 +12,7 @@ from lossmith.training.devices import precise
 from lossmith.training.job import Job
 from lossmith.training.recipe import CURVES
 
-__all__ = ["Answers", "Record", "answers_of", "epoch_shares", "fitted_places", "rows_of_curves", "tested_rows"]
+__all__ = ["Answers", "Record", "answers_of", "epoch_shares", "looked_at", "places_of_curves", "rows_of_curves"]
 
 FEWEST_OF_CURVES = 500
 MOST_FITTED = 10_000
@@ -107,20 +107,24 @@ def rows_of_curves(train_rows: int, test_rows: int) -> tuple[int, int]:
     return min(train_rows, MOST_FITTED), min(test_rows, max(train_rows, FEWEST_OF_CURVES))
 
 
-def fitted_places(data: PreparedData) -> Tensor:
-    """Return the places of the training rows that are looked at after every epoch, from all parts alike.
+def places_of_curves(data: PreparedData) -> tuple[Tensor, Tensor]:
+    """Return which rows of training and of test are looked at after every epoch, from all parts alike.
 
     Args:
         data: What is trained on.
 
     Returns:
-        Places among the training rows.
+        Places among the training rows, and among the test rows.
     """
-    return _from_all_parts(rows_of_curves(len(data.train), len(data.test))[0], len(data.train))
+    splits = len(data.train), len(data.test)
+    fitted, tested = (
+        torch.arange(count) * rows // max(1, count) for count, rows in zip(rows_of_curves(*splits), splits, strict=True)
+    )
+    return fitted, tested
 
 
-def tested_rows(data: PreparedData) -> Tensor:
-    """Return the test rows that are looked at after every epoch, from all parts alike.
+def looked_at(data: PreparedData) -> Tensor:
+    """Return the rows that are predicted after every epoch, those of training, of validation and of test in turn.
 
     Args:
         data: What is trained on.
@@ -128,31 +132,27 @@ def tested_rows(data: PreparedData) -> Tensor:
     Returns:
         Row numbers.
     """
-    return data.test[_from_all_parts(rows_of_curves(len(data.train), len(data.test))[1], len(data.test))]
+    fitted, tested = places_of_curves(data)
+    return torch.cat([data.train[fitted], data.validation, data.test[tested]])
 
 
-def _from_all_parts(count: int, rows: int) -> Tensor:
-    return torch.arange(count) * rows // max(1, count)
-
-
-def answers_of(jobs: Sequence[Job], data: PreparedData, fitted: Tensor, tested: Tensor) -> Answers:
+def answers_of(jobs: Sequence[Job], data: PreparedData) -> Answers:
     """Return the labels by which runs are judged after every epoch.
 
     Args:
         jobs: The runs, with their labels.
         data: What they are trained on.
-        fitted: The places of the training rows that are looked at.
-        tested: The test rows that are looked at.
 
     Returns:
-        The labels.
+        The labels of the rows that are looked at.
     """
     truth = data.labels if data.true_labels is None else data.true_labels
+    fitted, tested = places_of_curves(data)
     return Answers(
         train=torch.stack([job.train_labels[fitted] for job in jobs]),
         truth=truth[data.train[fitted]],
         validation=torch.stack([job.validation_labels for job in jobs]),
-        test=truth[tested],
+        test=truth[data.test[tested]],
     )
 
 
