@@ -137,8 +137,8 @@ def test_runs_learn_from_changed_images(augment: str) -> None:
 def test_settings_take_names_as_text_or_list_and_change_known_photographs_alone() -> None:
     assert settings_from({"augment": ["crop", "flip"]}).recipe.augment == "crop,flip"
     assert settings_from({"augment": "crop, cutout"}).recipe.augment == "crop,cutout"
-    assert settings_from({}).completed("mlp", 3, 650).recipe.augment == "none"
-    assert settings_from({}).completed("mlp", 3, 650, "crop,flip").recipe.augment == "crop,flip"
-    assert settings_from({"augment": "none"}).completed("mlp", 3, 650, "crop,flip").recipe.augment == "none"
-    stored = settings_from({"augment": "flip"}).completed("mlp", 3, 650)
+    assert settings_from({}).completed("mlp", 650).recipe.augment == "none"
+    assert settings_from({}).completed("mlp", 650, "crop,flip").recipe.augment == "crop,flip"
+    assert settings_from({"augment": "none"}).completed("mlp", 650, "crop,flip").recipe.augment == "none"
+    stored = settings_from({"augment": "flip"}).completed("mlp", 650)
     assert settings_from({}).as_before(stored).recipe.augment == "flip"

@@ -96,14 +96,14 @@ def test_pooling_before_the_relu_is_the_same() -> None:
 def test_auto_is_bfloat16_where_the_processor_has_it_and_it_was_measured(native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(usual_training, "has_native_bfloat16", lambda: native)
     found = {
-        model: settings_from({"model": model}).completed("mlp", 3, 650).recipe.precision for model in ("small-cnn", "mlp", "mine")
+        model: settings_from({"model": model}).completed("mlp", 650).recipe.precision for model in ("small-cnn", "mlp", "mine")
     }
     assert found == {"small-cnn": "bfloat16" if native else "float32", "mlp": "float32", "mine": "float32"}
-    assert settings_from({"model": "small-cnn", "precision": "float32"}).completed("mlp", 3, 650).recipe.precision == "float32"
+    assert settings_from({"model": "small-cnn", "precision": "float32"}).completed("mlp", 650).recipe.precision == "float32"
 
 
 def test_a_study_goes_on_in_the_precision_it_began_with() -> None:
-    stored = settings_from({"precision": "bfloat16"}).completed("mlp", 3, 650)
+    stored = settings_from({"precision": "bfloat16"}).completed("mlp", 650)
     assert settings_from({}).as_before(stored).recipe.precision == "bfloat16"
 
 

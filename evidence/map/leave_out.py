@@ -25,8 +25,9 @@ from lossmith.objectives.named_objectives import make_objective
 from lossmith.theory.advice import Advice, Candidate
 from lossmith.theory.studied.loss_map import BASELINE, LossMap, StudiedSet
 from lossmith.theory.studied.similar_data import Task, similar_data
+from lossmith.theory.studied.worth_trying import worth_trying
 
-__all__ = ["advised", "best_neighbours", "judged", "main"]
+__all__ = ["advised", "best_neighbours", "judged", "main", "shortlist_text", "shortlisted"]
 
 NEIGHBOURS = (None, 32, 16, 8, 4)
 """None stands for all sets of a kind; of equally good numbers the first counts."""
@@ -98,6 +99,25 @@ OF_UNEVEN: Mapping[str, Advise] = {
 """Ways to advise where classes are uneven."""
 
 
+def shortlisted(studied: LossMap) -> pd.DataFrame:
+    """Return for every set what would be compared on it by default, going by the others, among the losses of the map.
+
+    Args:
+        studied: The map.
+
+    Returns:
+        A row for each set and noise: how many losses that would be, of how many, and how far the best of them is behind the best.
+    """
+    rows = []
+    for of in studied.sets:
+        for noise, accuracies in of.accuracy.items():
+            task = Task(of.classes, noise, of.rows, of.kind, of.imbalance)
+            chosen = [loss for loss in worth_trying(studied.without(of.name), [task], [*accuracies]).losses if loss in accuracies]
+            behind = max(accuracies.values()) - max(accuracies[loss] for loss in chosen)
+            rows.append({"data": of.name, "noise": noise, "losses": len(chosen), "of": len(accuracies), "behind": behind})
+    return pd.DataFrame(rows)
+
+
 class Theory:
     """Advice from the numbers of classes and wrong labels alone, among the losses of the map."""
 
@@ -144,6 +164,15 @@ def summary(found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["advice", "wrong labels", "the best", "within one point of it", "points behind"])
 
 
+def shortlist_text(found: Mapping[str, float]) -> str:
+    """Return what :func:`shortlisted` found, in words."""
+    return (
+        f"Where no losses are named, `compare` tries {found['losses']:.1f} of these {found['of']:.0f} on average, each set left\n"
+        f"out in turn. The best was among them in {found['best']} of {found['studies']} cases; on average the best of them is\n"
+        f"{found['behind']:.2f} points behind it."
+    )
+
+
 def main() -> None:
     """Judge all ways, export and print how often they are right, and keep the number of neighbours."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -168,11 +197,20 @@ def main() -> None:
     export(pd.concat([frame.assign(advice=way) for way, frame in found.items()]), folder_of_map / "leave_out.csv")
     neighbours, sets = best_neighbours(studied), len(studied.sets)
     kept = {"neighbours": neighbours, "sets": sets, "table": table.to_dict("records"), "uneven_sets": len(uneven.sets)}
+    shortlists = shortlisted(with_neighbours(studied, neighbours))
+    kept["shortlists"] = {
+        "studies": len(shortlists),
+        "losses": round(float(shortlists["losses"].mean()), 2),
+        "of": round(float(shortlists["of"].mean()), 2),
+        "best": int((shortlists["behind"] <= 1e-9).sum()),
+        "behind": round(100 * float(shortlists["behind"].mean()), 2),
+    }
     if of_uneven is not None:
         kept["uneven"] = of_uneven[of_uneven["wrong labels"] == "all"].drop(columns="wrong labels").to_dict("records")
     (folder_of_map / "leave_out.json").write_text(json.dumps(kept, indent=1) + "\n")
     print(f"{sets} data sets, {'all' if neighbours is None else neighbours} neighbours; {protocol}\n")
     print(markdown_table(list(table.columns), table.to_numpy().tolist()))
+    print(f"\n{shortlist_text(kept['shortlists'])}")
     if of_uneven is not None:
         print(f"\n{len(uneven.sets)} data sets of uneven classes\n")
         print(markdown_table(list(kept["uneven"][0]), [list(row.values()) for row in kept["uneven"]]))

@@ -11,6 +11,7 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
 from benchmarks.measure import markdown_table
+from evidence.map.leave_out import shortlist_text
 from evidence.map.means import differences, map_means, uneven_means, wrong_share
 from lossmith.theory.studied.similar_data import FEWEST, mean_interval
 
@@ -200,6 +201,7 @@ def _advice_text(measured: Mapping[str, object]) -> str:
         f"Every one of {measured['sets']} data sets left out in turn (`python -m evidence.map.leave_out`), with 95 % binomial\n"
         "intervals. Noise levels of one set are not independent, so that the intervals of `all` are too narrow.\n\n"
         + markdown_table(header, rows)
+        + (f"\n\n{shortlist_text(measured['shortlists'])}" if "shortlists" in measured else "")  # type: ignore[arg-type]
         + _advice_where_uneven(measured)
     )
 

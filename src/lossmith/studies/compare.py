@@ -21,6 +21,7 @@ from lossmith.studies.design.given_settings import settings_from
 from lossmith.studies.design.setting_checks import split_list
 from lossmith.studies.design.settings import LOSSES, OWN, Settings
 from lossmith.studies.design.suitable_model import suitable_model
+from lossmith.studies.design.usual_losses import usual_losses
 from lossmith.studies.design.usual_training import suitable_augmentation
 from lossmith.studies.own_training.own_comparison import OwnComparison, function_from
 from lossmith.studies.prepared_comparison import PreparedComparison
@@ -105,7 +106,8 @@ def _in_folder(settings: Settings, data: PreparedData, folder: Path, **own: Any)
     stored = stored_settings(Store(folder / FILE)) if (folder / FILE).is_file() else None
     known = settings if stored is None else settings.as_before(stored)
     rows = min(len(data.train), known.train_rows or len(data.train))
-    whole = known.completed(suitable_model(data), data.num_classes, rows, suitable_augmentation(data.name))
+    losses = known.losses or usual_losses(known, data).losses
+    whole = known.completed(suitable_model(data), rows, suitable_augmentation(data.name), losses)
     check_recipe(whole.recipe, data, own_model=own.get("build") is not None)
     check_splits(whole, data)
     comparison = PreparedComparison(settings=whole, data=data, folder=folder, **own)
@@ -168,7 +170,8 @@ def compare(
 
     Args:
         data: A file, a folder, the name of a data set, a data frame, or arrays; by default digits, or the data of the ``recipe``.
-        losses: What is compared, by name or as a list; the first is the baseline. By default seven losses.
+        losses: What is compared, by name or as a list; the first is the baseline; by default seven, less those that were behind
+            ``ce`` on data like this.
         noise: Kinds or rates of label noise.
         model: The name of a model, or a function that makes one.
         train: A training of your own in the place of data and model: a function from a :class:`lossmith.training.Trial` to a

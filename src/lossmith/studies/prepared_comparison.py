@@ -13,6 +13,7 @@ from lossmith.studies.budget.cost import measured_cost
 from lossmith.studies.budget.time_plan import TimePlan, plan_in_time
 from lossmith.studies.comparison import Comparison
 from lossmith.studies.design.settings import Settings
+from lossmith.studies.design.usual_losses import usual_losses
 from lossmith.studies.labels.estimated_matrix import any_matrix
 from lossmith.studies.progress import duration
 from lossmith.studies.protocol.prepared_replicate import PreparedReplicate
@@ -134,7 +135,9 @@ class PreparedComparison(Comparison):
 
     def notes(self) -> list[str]:
         """Return what a user should know before training: about the data, and about what will hardly work."""
-        return [*self.data.notes, *warnings_about(self.settings, self.data)]
+        usual = usual_losses(self.settings, self.data)
+        about_losses = [f"losses: {usual.reason}"] if usual.reason and usual.losses == self.settings.losses else []
+        return [*self.data.notes, *about_losses, *warnings_about(self.settings, self.data)]
 
     def from_python(self) -> str:
         """Return what only the same program can bring again, in words."""

@@ -1,7 +1,7 @@
 """What a study is to do, as it is written on the command line, in a file, or in Python."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -158,20 +158,20 @@ class Settings:
             counts = ", ".join(f"{count} for {loss}" for loss, count in trials.items())
             raise ValueError(f"compare: loss_rates and loss_decays must give every loss as many trials, got {counts}.")
 
-    def completed(self, model: str, num_classes: int, train_rows: int, augment: str = "none") -> "Settings":
+    def completed(self, model: str, train_rows: int, augment: str = "none", losses: Sequence[str] = LOSSES) -> "Settings":
         """Return the settings with what depends on the data filled in, where it was not given.
 
         Args:
             model: The one that suits the data.
-            num_classes: How many classes it has.
             train_rows: How many rows are trained on.
             augment: How images of the data may be changed.
+            losses: Those that are worth their time on it.
 
         Returns:
-            Settings with a model, how it is trained, and losses whose parameters suit the number of classes.
+            Settings with a model, how it is trained, and losses.
         """
         recipe = completed_recipe(self.recipe, model, train_rows, augment)
-        return replace(self, recipe=recipe, losses=self.losses or LOSSES)
+        return replace(self, recipe=recipe, losses=self.losses or tuple(losses))
 
     def as_before(self, stored: "Settings") -> "Settings":
         """Return the settings with what the user left open as an earlier call of the same study found it."""
