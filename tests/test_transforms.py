@@ -77,6 +77,25 @@ def test_changing_a_parameter_compiles_nothing(expression, name, values):
     assert counters["stats"]["unique_graphs"] == 1
 
 
+@pytest.mark.parametrize(
+    ("expression", "name", "values"),
+    [
+        ("gce", "q", (0.0, 0.3, 0.6, 0.9, 0.0)),
+        ("logit-bias(gce)", "epsilon", (0.0, 0.3, 0.6)),
+        ("tsallis", "t2", (1.0, 1.1, 1.2)),
+    ],
+)
+def test_a_number_that_is_special_has_a_graph_of_its_own_and_the_others_share_one(expression, name, values):
+    torch._dynamo.reset()
+    counters.clear()
+    loss = make_loss(expression)
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    for value in values:
+        setattr(loss, name, value)
+        torch.testing.assert_close(compiled(LOGITS, INDICES), loss(LOGITS, INDICES))
+    assert counters["stats"]["unique_graphs"] == 2
+
+
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda loss: pickle.loads(pickle.dumps(loss))])
 @pytest.mark.parametrize(
     ("expression", "path"), [("gce", "q"), ("nce + 20*logit-bias(mae)", "losses.1.epsilon"), ("2*ce", "factors.0")]

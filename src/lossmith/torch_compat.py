@@ -23,6 +23,7 @@ __all__ = [
     "apply_outside_transforms",
     "are_transforms_active",
     "below_autograd",
+    "forget_constants_of_graphs",
     "function_of_threads",
     "fused_sgd",
     "has_native_bfloat16",
@@ -150,6 +151,16 @@ def input_of_graph(number: Tensor) -> float:
     """Return the number in a tensor without dimensions, as an input of the graph that is being compiled."""
     with torch._dynamo.patch_dynamo_config(capture_scalar_outputs=True):  # or reading it would break the graph in two
         return float(number.item())
+
+
+def forget_constants_of_graphs() -> None:
+    """Let numbers be inputs of the next graph that an earlier one had to take for constants, as it was made for one value.
+
+    Torch 2.13 remembers them by names that every graph has anew, until a compilation fails.
+    """
+    constants = getattr(sys.modules.get("torch._dynamo.symbolic_convert"), "TensorifyState", None)
+    if constants is not None and not _PROBES_ARE_OFF:
+        constants.clear()
 
 
 def on_one_path(numbers: Tensor) -> Tensor:

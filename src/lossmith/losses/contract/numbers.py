@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from lossmith.expressions.limits import Limits
-from lossmith.torch_compat import input_of_graph, is_exporting, is_traced, makes_inputs_of_numbers
+from lossmith.torch_compat import forget_constants_of_graphs, input_of_graph, is_exporting, is_traced, makes_inputs_of_numbers
 
 __all__ = ["HasNumbers", "number", "number_tensor"]
 
@@ -31,6 +31,7 @@ def number_tensor(value: object, before: Tensor | None = None) -> Tensor | None:
     """
     if not isinstance(value, float) or not makes_inputs_of_numbers or is_traced():
         return None
+    forget_constants_of_graphs()  # such as a q of 0, for which the graph is another one
     if before is not None:
         return before.fill_(value)
     with torch.inference_mode(mode=False):  # where a number is set must not decide where it can be used
