@@ -1,6 +1,6 @@
 """Triton's kernels, in its interpreter: agreement with formulas, launches, passes over the logits, what is left to formulas.
 
-``make test-triton`` installs Triton into a folder of its own and runs these tests and the contract on it.
+``make test-triton`` installs Triton into a folder of its own and runs these, the top-k tests and the contract on it.
 """
 
 import os
@@ -231,6 +231,16 @@ def test_the_largest_of_many_equal_classes_are_pulled_as_the_others(engine, clas
     expected = -gradient[0, 3] / (classes - 1)
     others = torch.cat([gradient[0, :3], gradient[0, 4:]])
     torch.testing.assert_close(others, expected.expand_as(others), rtol=1e-5, atol=0)
+
+
+@needs_triton
+@pytest.mark.parametrize("classes", [1000, 20000])
+def test_kernels_compile_for_a_gpu(classes, tmp_path):
+    """None is needed for that, and the compiler refuses what the interpreter lets pass."""
+    # spread: rows that meet numbers of double precision.
+    code = f"import gpu_compilation; gpu_compilation.main({classes}, ['gce', 'smooth-topk(k=2)', 'spread'])"
+    done = run(code, TRITON_INTERPRET="0", TRITON_CACHE_DIR=str(tmp_path))
+    assert len(done.stdout.splitlines()) == 3, done.stderr
 
 
 def use_longest_row(monkeypatch, longest):
