@@ -20,6 +20,7 @@ test: $(INSTALLED)
 # Triton is a gigabyte, so it is in a folder of its own. On a machine without a GPU its interpreter runs the kernels, slowly.
 test-triton: $(INSTALLED) .triton
 	PYTHONPATH=.triton TRITON_INTERPRET=1 $(BIN)/python -m pytest -n 2 -q tests/test_triton.py
+	PYTHONPATH=.triton TRITON_INTERPRET=1 LOSSMITH_KERNELS=triton $(BIN)/python -m pytest -n 2 -q tests/test_top_k.py
 	PYTHONPATH=.triton TRITON_INTERPRET=1 LOSSMITH_KERNELS=triton $(BIN)/python -m pytest -n 2 -q tests/test_contract.py
 
 .triton:

@@ -1,6 +1,6 @@
 """Triton's kernels, in its interpreter: agreement with formulas, launches, passes over the logits, what is left to formulas.
 
-``make test-triton`` installs Triton into a folder of its own and runs these tests and the contract on it.
+``make test-triton`` installs Triton into a folder of its own and runs these, the top-k tests and the contract on it.
 """
 
 import os
@@ -19,7 +19,7 @@ from cases import CASES
 from lossmith import kernels, make_loss
 from lossmith.kernels import Rows, Term, Terms, formula
 from lossmith.kernels.graphs.recorded import graphs_of
-from lossmith.kernels.graphs.reductions import is_row
+from lossmith.kernels.graphs.reductions import is_row, is_wide, numbers_within
 from lossmith.kernels.symbols import Input, Operation
 from lossmith.kernels.triton.programs import printed_program
 from lossmith.losses.contract import classification_loss
@@ -78,6 +78,17 @@ def test_what_is_put_at_one_class_is_no_number_of_the_row():
     one_hot = Operation("put", (0.0, target, 1.0), {}, is_number=False)
     assert is_row(Operation("mul", (one_hot, 2.0), {}, is_number=False))
     assert not is_row(Operation("total", (one_hot,), {}, is_number=False))
+
+
+def test_numbers_of_subsets_have_double_precision_and_rows_have_not():
+    loss, gradient, *_ = graphs(make_loss("smooth-topk(k=2)"))[0]
+    assert is_wide(loss)
+    assert not is_wide(gradient)
+    # Where the k largest are, and the k-th itself, which is one of the logits.
+    assert {each.name for each in numbers_within(gradient) if not is_wide(each)} == {"top_place", "where"}
+    for expression in ("ce", "bi-tempered", "logit-norm"):
+        loss, gradient, *_ = graphs(make_loss(expression))[0]
+        assert not any(map(is_wide, [loss, gradient, *numbers_within(gradient)]))
 
 
 @pytest.mark.parametrize("expression", [case for case in TWO_PASSES if case not in ("nce-mae",)])
@@ -194,12 +205,56 @@ def test_single_precision_follows_double(engine, monkeypatch, expression):
 
 
 @needs_triton
-@pytest.mark.parametrize("expression", ["ce", "nce", "logit-norm", "bi-tempered", "smooth-topk(k=2)", "nf"])
-def test_rows_of_several_blocks(engine, monkeypatch, expression):
+@pytest.mark.parametrize("longest", [16384, 16], ids=["resident", "in blocks"])
+@pytest.mark.parametrize("tau", [1e-6, 3e-3, 1.0])
+@pytest.mark.parametrize("k", [1, 2, 6])
+def test_smooth_topk_keeps_its_digits_where_the_margin_takes_most_of_the_lead(engine, monkeypatch, k, tau, longest):
+    """Scores are normal, of two kinds, or tied; ``margin / tau`` is up to 300000, and what is left of it decides."""
+    use_longest_row(monkeypatch, longest)
+    generator = torch.Generator().manual_seed(k)
+    logits, target = 3 * k * tau * torch.randn(24, 40, generator=generator), torch.arange(24)
+    logits[8:16], logits[16:] = k * tau * logits[8:16].sign(), 0.5
+    kth = logits.scatter(1, target[:, None], -torch.inf).topk(k, 1).values[:, -1]
+    logits[target, target] = kth + 0.3 * k + 5 * k * tau * torch.randn(24, generator=generator)
+    loss = lossmith.SmoothTopKLoss(k, tau, 0.3, reduction="none")
+    value, gradient = value_and_gradient(loss, logits, target)
+    exact, slope = by_formula(monkeypatch, loss, logits.double(), target)
+    assert ((value - exact).abs() <= 4 * torch.finfo(torch.float32).eps * exact + 1e-40).all()
+    assert ((gradient - slope).abs().amax(1) <= 1e-6 * slope.abs().amax(1)).all()
+
+
+@needs_triton
+@pytest.mark.parametrize("classes", [1000, 20000])
+def test_the_largest_of_many_equal_classes_are_pulled_as_the_others(engine, classes):
+    """What they are more often absent from k - 1 than from k is a small difference."""
+    _, gradient = value_and_gradient(lossmith.SmoothTopKLoss(5, 0.01, 0.0), torch.full((1, classes), 7.0), torch.tensor([3]))
+    expected = -gradient[0, 3] / (classes - 1)
+    others = torch.cat([gradient[0, :3], gradient[0, 4:]])
+    torch.testing.assert_close(others, expected.expand_as(others), rtol=1e-5, atol=0)
+
+
+@needs_triton
+@pytest.mark.parametrize("classes", [1000, 20000])
+def test_kernels_compile_for_a_gpu(classes, tmp_path):
+    """None is needed for that, and the compiler refuses what the interpreter lets pass."""
+    # spread: rows that meet numbers of double precision.
+    code = f"import gpu_compilation; gpu_compilation.main({classes}, ['gce', 'smooth-topk(k=2)', 'spread'])"
+    done = run(code, TRITON_INTERPRET="0", TRITON_CACHE_DIR=str(tmp_path))
+    assert len(done.stdout.splitlines()) == 3, done.stderr
+
+
+def use_longest_row(monkeypatch, longest):
+    """Have kernels walk over rows that are longer than that."""
     from lossmith.kernels.triton import launching
 
-    monkeypatch.setattr(launching, "LONGEST_RESIDENT", 16)
-    monkeypatch.setattr(launching, "LONGEST_WALKED", 16)
+    monkeypatch.setattr(launching, "LONGEST_RESIDENT", longest)
+    monkeypatch.setattr(launching, "LONGEST_WALKED", longest)
+
+
+@needs_triton
+@pytest.mark.parametrize("expression", ["ce", "nce", "logit-norm", "bi-tempered", "smooth-topk(k=2)", "nf"])
+def test_rows_of_several_blocks(engine, monkeypatch, expression):
+    use_longest_row(monkeypatch, 16)
     logits, target = 3 * torch.randn(5, 40, dtype=torch.float64), torch.tensor([0, 39, 16, 3, 20])
     loss = make_loss(expression)
     torch.testing.assert_close(

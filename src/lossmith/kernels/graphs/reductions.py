@@ -7,7 +7,7 @@ from typing import Any
 from lossmith.kernels.symbols import Input, Operation, inputs_of
 from lossmith.kernels.traced import FACTORS, LOGITS
 
-__all__ = ["REDUCTIONS", "identity_of", "is_row", "key_of", "level_of", "numbers_within", "reductions_in"]
+__all__ = ["REDUCTIONS", "identity_of", "is_row", "is_wide", "key_of", "level_of", "numbers_within", "reductions_in"]
 
 REDUCTIONS = ("take", "total", "peak_height", "peak_place", "peak_rest", "top_height", "top_place", "tempered_peak")
 """The operations that make one number of a row."""
@@ -22,6 +22,14 @@ def is_row(value: Any) -> bool:
         return False
     # A number that is put at the place of one class differs from that of the others, whatever these have.
     return value.name == "put" or any(is_row(each) for each in inputs_of(value))
+
+
+@lru_cache(maxsize=10_000)
+def is_wide(value: Any) -> bool:
+    """Return whether this is a number of a row that needs the digits of double precision, whatever rows have."""
+    if not isinstance(value, Operation) or value.is_number or value.name in REDUCTIONS or is_row(value):
+        return False
+    return value.name == "wide" or any(is_wide(each) for each in inputs_of(value))
 
 
 def identity_of(node: Operation) -> tuple[Hashable, ...]:

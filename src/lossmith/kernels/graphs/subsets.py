@@ -2,6 +2,9 @@
 
 The k largest scores of the other classes are split off one after the other. k is a constant, so that every sum over subsets is
 written out.
+
+What is made of single numbers of a row has double precision: a small scale magnifies how far the target is from the k-th largest,
+and the margin takes most of that away again. Weights and their powers, a number for each class, have the precision of the kernel.
 """
 
 from functools import reduce
@@ -44,6 +47,8 @@ class _Split(NamedTuple):
 
     tops: list[Any]
     """Descending."""
+    gap: Any
+    """How far the target is below the k-th largest."""
     places: list[Any]
     weights: Any
     """``exp((score - k-th) / scale)``, 0 for the target and for the k largest."""
@@ -72,12 +77,18 @@ def _split(values: Any, index: Any, k: int, scale: Any) -> _Split:
     powers = [weights]
     while len(powers) < k:
         powers.append(powers[-1] * weights)
-    rest = _newton([power.sum(1, keepdim=True) for power in powers])
+    rest = _newton([_wide(power.sum(1, keepdim=True)) for power in powers])
     # The k-th largest of all, with the target among them.
     target = values.gather(1, index)
     kth = torch.maximum(found[-1], target if k == 1 else torch.minimum(target, found[-2]))
     nothing = (kth - kth) + (tops[0] - tops[0]) + (own - own)
-    return _Split(tops, places, weights, rest, [torch.exp((tops[-1] - top) / scale) for top in tops], nothing)
+    holes = [torch.exp((_wide(tops[-1]) - _wide(top)) / scale) for top in tops]
+    return _Split(tops, _wide(tops[-1]) - _wide(target), places, weights, rest, holes, nothing)
+
+
+def _wide(number: Any) -> Any:
+    """Return a number of a row, with which kernels compute in double precision from here on."""
+    return number._recording.symbol_of("wide", number)
 
 
 def _check_few(k: int, recording: Recording) -> None:
@@ -129,7 +140,7 @@ def absence(values: Any, index: Any, k: int, scale: Any) -> Any:
     """
     split = _split(values, index, k, scale)
     totals = _totals(split)
-    return (split.tops[-1] - values.gather(1, index)) / scale + torch.log(totals[0] / totals[1]) + split.nothing
+    return split.gap / scale + torch.log(totals[0] / totals[1]) + split.nothing
 
 
 def slope_of_absence(values: Any, index: Any, k: int, scale: Any, pull: Any) -> Any:

@@ -37,6 +37,7 @@ PATTERNS = {
     "tail_places": "(double)j / (classes > 1 ? classes - 1 : 1)",
     "two_difference": "{0} - {1} - {2}",
     "where": "{0} ? {1} : {2}",
+    "wide": "{0}",
 }
 CONDITIONS = ("eq", "ne", "lt", "le", "gt", "ge", "isfinite", "isnan", "logical_and", "logical_not", "logical_or")
 # Log-odds are known to twice the digits.

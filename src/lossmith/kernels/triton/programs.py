@@ -89,9 +89,8 @@ def printed_program(graphs: Graphs, *, resident: bool, has_gradient: bool) -> Pr
 def _head(name: str, own: str, graphs: Graphs) -> str:
     numbers = "".join(f'n{place}_: "fp64", ' for place in range(len(graphs.numbers)))
     head = f"@triton.jit\ndef {name}({ARGUMENTS.format(own=own, numbers=numbers)}, {CONSTANTS}):"
-    return "\n".join(
-        [head, *(f"    n{place} = (tl.zeros([1, 1], tl.float64) + n{place}_).to(WORK)" for place in range(len(graphs.numbers)))]
-    )
+    wide = [f"    n{place}_wide = tl.zeros([1, 1], tl.float64) + n{place}_" for place in range(len(graphs.numbers))]
+    return "\n".join([head, *wide, *(f"    n{place} = n{place}_wide.to(WORK)" for place in range(len(graphs.numbers)))])
 
 
 def _backward(graphs: Graphs, kept: list[Operation]) -> list[str]:

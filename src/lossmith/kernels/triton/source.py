@@ -15,6 +15,7 @@ from lossmith.kernels.graphs.reductions import (
     REDUCTIONS,
     identity_of,
     is_row,
+    is_wide,
     key_of,
     level_of,
     numbers_within,
@@ -64,6 +65,7 @@ PATTERNS = {
     "spread": "{0}",
     "tail_places": "cols.to(WORK) / tl.maximum(CLASSES - 1, 1)",
     "tanh": "2 * sigmoid(2 * {0}) - 1",
+    "wide": "({0}).to(tl.float64)",
 }
 OF_TWO = ("sigmoid", "softplus")
 
@@ -174,7 +176,7 @@ class Printer:
             low = self.new_name()
             self.add(f"{low} = two_difference({parts})")
             return f"{value.name}_of_two({sign}{low}[0], {sign}{low}[1])"
-        parts_ = [self.text(each) for each in arguments]
+        parts_ = [f"{self.text(each)}{self._suffix(each, value)}" for each in arguments]
         if value.name in OPERATORS:
             return f"{parts_[0]} {OPERATORS[value.name]} {parts_[1]}"
         if value.name in FUNCTIONS:
@@ -182,6 +184,12 @@ class Printer:
         if value.name in PATTERNS:
             return PATTERNS[value.name].format(*parts_)
         raise UntraceableError(f"uses {value.name}, which kernels do not know")
+
+    def _suffix(self, number: Any, user: Operation) -> str:
+        """Return what is written after a name: in rows numbers are rounded, and parameters have the digits of what they meet."""
+        if is_row(user):
+            return ".to(WORK)" if is_wide(number) else ""
+        return "_wide" if number in self._graphs.numbers and is_wide(user) else ""
 
     def _reduce(self, value: Operation) -> None:
         """Find a number of the row, and with the same walk all others for which everything is known."""
