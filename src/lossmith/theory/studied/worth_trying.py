@@ -33,7 +33,7 @@ def worth_trying(studied: LossMap, tasks: Sequence[Task], usual: Sequence[str]) 
     Returns:
         The losses, and why.
 
-    from lossmith.theory.studied.loss_map import shipped_map
+    >>> from lossmith.theory.studied.loss_map import shipped_map
     >>> worth_trying(shipped_map(), [Task(classes=3, noise=0.2, rows=400, kind="text")], ["ce", "focal"])
     Shortlist(losses=('ce', 'focal'), reason='')
     """
