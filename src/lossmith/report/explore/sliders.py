@@ -88,7 +88,7 @@ def _printed_form(loss: ClassificationLoss, form: list[str]) -> str:
     """Print a formula, unless it holds something that depends on the parameters without being computed from them anew."""
     given = {name: getattr(loss, name) for name in form}
     other = type(loss)(**{name: _another(name, value, _limits(loss, name)) for name, value in given.items()})
-    for name, value in vars(loss).items():
+    for name, value in loss.__getstate__().items():
         if name not in form and repr(value) != repr(vars(other)[name]):
             raise UntraceableError(f"uses {name}, which the constructor makes of parameters; formula() should")
     return printed(trace(loss, form))
