@@ -62,6 +62,19 @@ def test_suspects_are_ranked_by_how_likely_their_label_is_wrong(matrix):
     assert is_wrong[~is_listed].mean() == pytest.approx(found["chance"][~is_listed].mean(), abs=0.03)
 
 
+def test_labels_that_are_wrong_on_unclear_rows_alone_are_not_counted_and_it_says_so():
+    """As those of people: 8 % of all labels are wrong, and each of them where predictions hardly know better than chance."""
+    probabilities, truth, _ = predictions(np.eye(CLASSES), certainty=4.0)
+    ordered = np.sort(probabilities, 1)
+    unclear = np.argsort(ordered[:, -1] - ordered[:, -2])[: int(0.16 * ROWS)]
+    labels = truth.copy()
+    labels[unclear[::2]] = (truth[unclear[::2]] + 1) % CLASSES
+    found = estimate_noise(probabilities, labels)
+    assert found.interval[1] < np.mean(labels != truth)
+    assert f"{100 * found.error:.0f} % of the predictions are taken to be wrong themselves" in found.caution
+    assert estimate_noise(*predictions(PAIR)[::2]).caution == ""
+
+
 def test_confident_learning_by_hand():
     probabilities = [[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.85, 0.15], [0.3, 0.7]]
     labels = [0, 0, 1, 1, 1]

@@ -67,7 +67,7 @@ def _print_study(folder: str) -> None:
 
     found = open_study(folder).judged_by()
     print(f"{folder}: {len(found.rows)} rows were test rows of some replicate. {found.estimate}.")
-    print(f"{found.allows}\n")
+    print(*filter(None, [found.estimate.caution, f"{found.allows}\n"]), sep="\n")
     print((100 * found.accuracies()).round(1).rename_axis(None).to_string())
     print("\ngiven: accuracy on all test rows, in percent; cleaned: on those whose label is not suspect")
     print(f"\n{found.suspects().round(2).to_string(index=False)}")

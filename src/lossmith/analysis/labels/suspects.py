@@ -18,6 +18,10 @@ _COUNTED = 0.6
 """What a row counts for in intervals of classes, as in those of the whole: chances are not certainties."""
 
 
+UNCLEAR = 0.15
+"""From such a share of wrong predictions on, it matters whether labels are wrong where predictions are."""
+
+
 @dataclass(frozen=True)
 class NoiseEstimate:
     """How many labels are wrong, and what was taken for what."""
@@ -25,7 +29,9 @@ class NoiseEstimate:
     rate: float
     """The share of wrong labels."""
     interval: tuple[float, float]
-    """Where it is with 95 %, if the most certain predictions are right."""
+    """Where it is with 95 %, if the most certain predictions are right, and labels wrong as often where predictions are not."""
+    error: float
+    """The share of predictions that are taken to be wrong themselves."""
     joint: pd.DataFrame
     """The share of all rows with each true class, a row, and each label, a column."""
     transition: pd.DataFrame
@@ -35,6 +41,16 @@ class NoiseEstimate:
     most of the wrong ones are of, and ``missed``, the share of the true class that carries other labels."""
     truths: Array
     """``(n, C)``: how probable each class is the true one of each row, given its inputs and its label."""
+
+    @property
+    def caution(self) -> str:
+        """What such predictions cannot tell, in a sentence; empty where few of them are taken to be wrong."""
+        if self.error < UNCLEAR:
+            return ""
+        return (
+            f"{100 * self.error:.0f} % of the predictions are taken to be wrong themselves: labels that are wrong on such "
+            "unclear rows alone, as people's often are, are not counted."
+        )
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -47,7 +63,7 @@ def estimate_noise(probabilities: Numbers, labels: Numbers, *, classes: Sequence
     Agreement between predictions and labels grows with the certainty of predictions, up to where these are nearly always right:
     what they still disagree with are wrong labels. A curve that says so is fitted to all rows, and a matrix of what is taken for
     what to that. Where even the most certain predictions are often wrong, that cannot be told from wrong labels, and the
-    estimate is too high.
+    estimate is too high. Where labels are wrong mostly on rows that predictions are wrong on, too, it is too low.
 
     Args:
         probabilities: Those of the classes for rows that were not trained on, from cross-validation say, ``(n, C)``.
@@ -74,7 +90,7 @@ def estimate_noise(probabilities: Numbers, labels: Numbers, *, classes: Sequence
     confusion = fit_confusion(clean_probabilities(values, found.error), given, found.rate)
     joint, transition = (pd.DataFrame(each, names.rename("true"), names.rename("label")) for each in confusion[:2])
     by_class = _by_class(confusion.truths, confusion.transition, given, names)
-    return NoiseEstimate(found.rate, found.interval, joint, transition, by_class, confusion.truths)
+    return NoiseEstimate(found.rate, found.interval, found.error, joint, transition, by_class, confusion.truths)
 
 
 def suspects(

@@ -67,7 +67,7 @@ def _words(inspection: LabelInspection) -> dict[str, str]:
         "headline": f"{100 * estimate.rate:.1f} % of the labels",
         "verdict": f"{low} to {high} % with 95 % confidence, if the most certain predictions are right; confident learning, the"
         f" published method, says {100 * inspection.confident_rate:.1f} %. {number} of {len(inspection.rows)} labels are more"
-        " likely wrong than right.",
+        f" likely wrong than right. {estimate.caution}".rstrip(),
         "method": f"Every row was predicted by networks ({inspection.model}) that did not see it, in {inspection.folds} folds,"
         f" trained with {' and with '.join(inspection.by_loss)}.",
         "lead": f"The most suspect first.{shown} Say which are wrong, by keyboard or by touch, and save the labels of all rows.",

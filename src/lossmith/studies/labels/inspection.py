@@ -106,6 +106,7 @@ class LabelInspection:
             [
                 f"{heading} {losses}, each row by networks that did not see it ({self.folds} folds)",
                 f"{self.estimate}; confident learning: {100 * self.confident_rate:.1f} %",
+                *([self.estimate.caution] if self.estimate.caution else []),
                 "",
                 percent.sort_values("wrong", ascending=False).head(2 * _SHOWN).to_string(),
                 "",
