@@ -32,6 +32,8 @@ class NoiseEstimate:
     """Where it is with 95 %, if the most certain predictions are right, and labels wrong as often where predictions are not."""
     error: float
     """The share of predictions that are taken to be wrong themselves."""
+    disagreement: float
+    """The share of rows whose label is not what is predicted, wrong or right."""
     joint: pd.DataFrame
     """The share of all rows with each true class, a row, and each label, a column."""
     transition: pd.DataFrame
@@ -49,7 +51,8 @@ class NoiseEstimate:
             return ""
         return (
             f"{100 * self.error:.0f} % of the predictions are taken to be wrong themselves: labels that are wrong on such "
-            "unclear rows alone, as people's often are, are not counted."
+            "unclear rows alone, as people's often are, are not counted. In all, predictions disagree with "
+            f"{100 * self.disagreement:.0f} % of the labels."
         )
 
     def __str__(self) -> str:
@@ -86,11 +89,13 @@ def estimate_noise(probabilities: Numbers, labels: Numbers, *, classes: Sequence
     values, given = probabilities_and_labels("estimate_noise", probabilities, labels)
     names = _names(classes, values.shape[1])
     ordered = np.sort(values, 1)
-    found = fit_saturation(ordered[:, -1] - ordered[:, -2], values.argmax(1) == given, len(names))
+    agrees = values.argmax(1) == given
+    found = fit_saturation(ordered[:, -1] - ordered[:, -2], agrees, len(names))
     confusion = fit_confusion(clean_probabilities(values, found.error), given, found.rate)
     joint, transition = (pd.DataFrame(each, names.rename("true"), names.rename("label")) for each in confusion[:2])
     by_class = _by_class(confusion.truths, confusion.transition, given, names)
-    return NoiseEstimate(found.rate, found.interval, found.error, joint, transition, by_class, confusion.truths)
+    shares = found.rate, found.interval, found.error, float(1 - agrees.mean())
+    return NoiseEstimate(*shares, joint, transition, by_class, confusion.truths)
 
 
 def suspects(
