@@ -12,6 +12,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from browser import chromium, observed, page  # noqa: F401  fixtures for every test that looks at a page
 
+from lossmith.torch_compat import has_triton
+
+collect_ignore = [] if has_triton() else ["gpu_compilation.py"]
+
 # Where the suite runs in the background the shell has interrupts ignored, and programs that a test starts would inherit that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN and threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
