@@ -11,7 +11,6 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent))
 
 from browser import chromium, observed, page  # noqa: F401  fixtures for every test that looks at a page
-
 from lossmith.torch_compat import has_triton
 
 collect_ignore = [] if has_triton() else ["gpu_compilation.py"]
