@@ -52,6 +52,12 @@ def test_a_map_is_read_as_it_was_written(small_map):
     assert first.difference(0.2, "mae") is None
 
 
+def test_data_is_not_compared_with_itself(small_map):
+    for source in ("table3", "table3.csv", "folder/table3.csv", "keel:table3"):
+        assert [each.name for each in small_map.sets if each not in small_map.beside(source).sets] == ["table3"]
+    assert len(small_map.beside("table33").sets) == len(small_map.sets)
+
+
 def test_a_file_that_is_no_map_is_named(tmp_path):
     file = tmp_path / "other.csv"
     file.write_text("#{}\na,b\n1,2\n")

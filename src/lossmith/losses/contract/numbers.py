@@ -14,21 +14,13 @@ from torch import Tensor, nn
 from lossmith.expressions.limits import Limits
 from lossmith.torch_compat import forget_constants_of_graphs, input_of_graph, is_exporting, is_traced, makes_inputs_of_numbers
 
-__all__ = ["HasNumbers", "number", "number_tensor"]
+__all__ = ["HasNumbers", "number"]
 
 _TENSORS = "_number_tensors"
 
 
-def number_tensor(value: object, before: Tensor | None = None) -> Tensor | None:
-    """Return a number as a tensor that compiled graphs read, or None where there is no number, or none has to be read.
-
-    Args:
-        value: The number, or anything else.
-        before: The tensor of the number that it takes the place of, which is changed.
-
-    Returns:
-        A tensor without dimensions.
-    """
+def _tensor_of(value: object, before: Tensor | None) -> Tensor | None:
+    """Return a number as a tensor, the one before with its new value; None where there is no number, or none has to be read."""
     if not isinstance(value, float) or not makes_inputs_of_numbers or is_traced():
         return None
     forget_constants_of_graphs()  # such as a q of 0, for which the graph is another one
@@ -91,7 +83,7 @@ class HasNumbers(nn.Module):
 
     def _keep_tensor(self, name: str, value: object) -> None:
         kept: dict[str, Tensor] = self.__dict__.setdefault(_TENSORS, {})
-        tensor = None if value == self.constants.get(name) else number_tensor(value, kept.get(name))
+        tensor = None if value == self.constants.get(name) else _tensor_of(value, kept.get(name))
         if tensor is None:
             kept.pop(name, None)
         else:

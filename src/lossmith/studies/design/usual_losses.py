@@ -35,7 +35,7 @@ def usual_losses(settings: Settings, data: PreparedData) -> Shortlist:
     rows = min(len(data.train), settings.train_rows or len(data.train))
     imbalance = None if settings.metric == "accuracy" else _imbalance(data)
     tasks = [Task(data.num_classes, share, rows, data.kind, imbalance) for share in shares]
-    return worth_trying(shipped_map().without(data.name), tasks, LOSSES)
+    return worth_trying(shipped_map().beside(data.name), tasks, LOSSES)
 
 
 def _symmetric_share(noise: str) -> float | None:

@@ -8,10 +8,12 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["BASELINE", "KINDS", "LossMap", "StudiedSet", "shipped_map"]
+__all__ = ["BASELINE", "KINDS", "SAME_SHARE", "LossMap", "StudiedSet", "shipped_map"]
 
 BASELINE = "ce"
 KINDS = ("table", "text", "image")
+SAME_SHARE = 0.03
+"""Shares of wrong labels that are as good as the same, as rows are whole; another share is another question."""
 FILE = Path(__file__).with_name("map.csv")
 COLUMNS = ("data", "kind", "rows", "classes", "imbalance", "noise", "loss", "accuracy")
 
@@ -61,6 +63,17 @@ class LossMap:
         """Return the map as it would be without a set."""
         return LossMap(tuple(each for each in self.sets if each.name != name), self.about)
 
+    def beside(self, source: str) -> "LossMap":
+        """Return what is known beside some data: the map without a set of that name, whatever file or collection it came from.
+
+        Args:
+            source: The name of the data, or its file.
+
+        Returns:
+            The map without it.
+        """
+        return LossMap(tuple(each for each in self.sets if _bare(each.name) != _bare(source)), self.about)
+
     def differences(self, kind: str, noise: float) -> dict[str, list[float]]:
         """Return by how much each loss was ahead of cross-entropy on every set of a kind that was judged by accuracy.
 
@@ -95,6 +108,11 @@ class LossMap:
             if tuple(reader.fieldnames or ()) != COLUMNS:
                 raise ValueError(f"{file}: columns must be {', '.join(COLUMNS)}, got {', '.join(reader.fieldnames or ())}.")
             return cls(_sets(list(reader)), about)
+
+
+def _bare(name: str) -> str:
+    """Return the name of data without folder, suffix and collection, such as ``vowel`` for ``keel:vowel``."""
+    return Path(name).stem.rpartition(":")[2]
 
 
 def _sets(rows: Sequence[Mapping[str, str]]) -> tuple[StudiedSet, ...]:

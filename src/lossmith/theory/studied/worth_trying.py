@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lossmith.objectives.named_objectives import make_objective
-from lossmith.theory.studied.loss_map import BASELINE, LossMap
+from lossmith.theory.studied.loss_map import BASELINE, SAME_SHARE, LossMap
 from lossmith.theory.studied.similar_data import LossRecord, SimilarData, Task, similar_data
 
 __all__ = ["Shortlist", "worth_trying"]
@@ -38,8 +38,8 @@ def worth_trying(studied: LossMap, tasks: Sequence[Task], usual: Sequence[str]) 
     Shortlist(losses=('ce', 'focal'), reason='')
     """
     found = [similar_data(studied, task) for task in tasks]
-    known = [each for each in found if each is not None]
-    if not known or len(known) < len(found):  # a loss may be worth its time where nothing is known
+    known = [each for each in found if each is not None and abs(each.noise - each.task.noise) < SAME_SHARE]
+    if not known or len(known) < len(found):  # a loss may be worth its time where nothing is known, as with more wrong labels
         return Shortlist(tuple(usual))
     records = [{record.loss: record for record in each.records} for each in known]
     behind = [loss for loss in usual if all(loss in each and each[loss].high < 0 for each in records)]

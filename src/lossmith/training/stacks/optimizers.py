@@ -79,19 +79,18 @@ class StackedSGD(StackedOptimizer):
     def update(self, gradient: Tensor, rates: Tensor) -> None:
         """Step along the gradient at where momentum leads, or along the momentum itself."""
         if self.momentum and len(rates) == 1 and fused_sgd is not None and gradient.device.type == "cpu":
-            return self._update_in_one_pass(gradient, float(rates))
+            self._update_in_one_pass(fused_sgd, gradient, float(rates))
+            return
         if self.momentum:
             velocity = self.state["velocity"].mul_(self.momentum).add_(gradient)
             gradient = gradient.add_(velocity, alpha=self.momentum) if self.nesterov else velocity
         self.parameters.addcmul_(gradient, rates, value=-1)
-        return None
 
-    def _update_in_one_pass(self, gradient: Tensor, rate: float) -> None:
+    def _update_in_one_pass(self, step: Callable[..., None], gradient: Tensor, rate: float) -> None:
         """Make the same step of a single run; of a large one, three passes through memory are a tenth of the whole training."""
         how = {"momentum": self.momentum, "nesterov": self.nesterov, "lr": rate}
         plain = {"weight_decay": 0.0, "dampening": 0.0, "maximize": False, "is_first_step": False}
-        assert fused_sgd is not None
-        fused_sgd([self.parameters], [gradient], [self.state["velocity"]], **how, **plain)
+        step([self.parameters], [gradient], [self.state["velocity"]], **how, **plain)
 
 
 class StackedAdam(StackedOptimizer):
